@@ -37,7 +37,8 @@ type FS interface {
 	// crash any prefix of data may have been added.
 	AppendFile(name string, data []byte, perm fs.FileMode) error
 	// Remove deletes a file durably. It first overwrites the content with zeros, as
-	// far as that reaches: journals, copy on write and flash may keep old blocks.
+	// far as that reaches: journals, copy on write and flash may keep old blocks. A
+	// crash in between may leave the name with part of its content zeroed.
 	Remove(name string) error
 	// List returns the sorted names in a directory, "." for the root. It leaves out
 	// temporary files that a crash left behind.

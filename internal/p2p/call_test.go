@@ -103,6 +103,7 @@ func TestCancelReachesHandler(t *testing.T) {
 		started <- true
 		<-ctx.Done()
 		ended <- ctx.Err()
+		time.Sleep(50 * time.Millisecond) // so that the caller gives up first
 		return nil
 	}, nil)
 	cl := c.client(0, nil)
