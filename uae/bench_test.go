@@ -1,0 +1,132 @@
+package uae_test
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-a893640b/tae/uae"
+	"github.com/seed-a893640b/tae/uae/nested"
+)
+
+var sizes = []int{4 << 10, 32 << 10, 100 << 10, 1 << 20}
+
+// aesGCM encrypts one message under a fresh key with the standard library, the
+// measure for everything else.
+func aesGCM(dst, m []byte) []byte {
+	var key [32]byte
+	_, _ = rand.Read(key[:])
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err)
+	}
+	gcm, err := cipher.NewGCM(block)
+	if err != nil {
+		panic(err)
+	}
+	return gcm.Seal(dst, make([]byte, gcm.NonceSize()), m, nil)
+}
+
+// against runs op and AES-256-GCM on the same size in turns and reports medians:
+// MB/s, and the speed of op as a share of that of AES-256-GCM. Taking turns
+// cancels most of what other load on the machine does to a ratio. per is the
+// work of op in messages of this size.
+func against(b *testing.B, size int, op func()) {
+	b.Helper()
+	m, out := make([]byte, size), make([]byte, 0, size+16)
+	base := func() { aesGCM(out, m) }
+	rep := max(1, 200_000/size) // rounds long enough for the clock
+	var own, ref []float64
+	for b.Loop() {
+		own = append(own, timed(op, rep))
+		ref = append(ref, timed(base, rep))
+	}
+	o, r := median(own), median(ref)
+	b.ReportMetric(o, "ns/op")
+	b.ReportMetric(float64(size)/o*1e3, "MB/s")
+	b.ReportMetric(r/o, "of-aes-gcm")
+}
+
+func timed(f func(), n int) float64 {
+	start := time.Now()
+	for range n {
+		f()
+	}
+	return float64(time.Since(start).Nanoseconds()) / float64(n)
+}
+
+func median(x []float64) float64 {
+	slices.Sort(x)
+	return x[len(x)/2]
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func BenchmarkAESGCM(b *testing.B) {
+	for _, n := range sizes {
+		b.Run(fmt.Sprintf("size=%d", n), func(b *testing.B) {
+			m, out := make([]byte, n), make([]byte, 0, n+16)
+			b.SetBytes(int64(n))
+			for b.Loop() {
+				aesGCM(out, m)
+			}
+		})
+	}
+}
+
+func BenchmarkNested(b *testing.B) {
+	s := must(nested.New(20))
+	for _, n := range sizes {
+		k := s.KeyGen()
+		m, aad := make([]byte, n), []byte("aad")
+		buf := make([]byte, 0, s.CiphertextSize(n))
+		b.Run(fmt.Sprintf("size=%d/encrypt", n), func(b *testing.B) {
+			against(b, n, func() { must(s.Encrypt(buf, k, m, aad)) })
+		})
+		for _, age := range []int{0, 1, 10, 20} {
+			ct := aged(s, k, m, aad, age)
+			if age < 20 {
+				token := must(s.ReKeyGen(k, k, ct[:s.HeaderSize()]))
+				b.Run(fmt.Sprintf("size=%d/reencrypt/age=%d", n, age), func(b *testing.B) {
+					against(b, n, func() { must(s.ReEncrypt(buf, token, ct)) })
+				})
+			}
+			b.Run(fmt.Sprintf("size=%d/decrypt/age=%d", n, age), func(b *testing.B) {
+				against(b, n, func() { must(s.Decrypt(buf, k, ct, aad)) })
+			})
+		}
+	}
+}
+
+// aged encrypts and updates n times under one key.
+func aged(s uae.Scheme, k uae.Key, m, aad []byte, n int) []byte {
+	ct := must(s.Encrypt(nil, k, m, aad))
+	for range n {
+		ct = must(s.ReEncrypt(ct[:0], must(s.ReKeyGen(k, k, ct[:s.HeaderSize()])), ct))
+	}
+	return ct
+}
+
+func BenchmarkReKeyGen(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		s    uae.Scheme
+	}{{"nested", must(nested.New(20))}} {
+		b.Run(c.name, func(b *testing.B) {
+			k := c.s.KeyGen()
+			ct := must(c.s.Encrypt(nil, k, make([]byte, 4096), nil))
+			for b.Loop() {
+				must(c.s.ReKeyGen(k, k, ct[:c.s.HeaderSize()]))
+			}
+		})
+	}
+}
