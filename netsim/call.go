@@ -92,7 +92,7 @@ func (c *flight) handle(ctx context.Context, req []byte) ([]byte, error) {
 	defer cancel()
 	select {
 	case resp := <-done:
-		return resp, nil
+		return resp, c.late(ctx)
 	case <-ctx.Done():
 		return nil, ended(c.to, ctx.Err())
 	case <-c.node.down:
@@ -142,12 +142,21 @@ func (c *flight) sleep(ctx context.Context, d time.Duration) error {
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
+		return c.late(ctx)
 	case <-ctx.Done():
 		return ended(c.to, ctx.Err())
 	case <-c.node.down:
 		return c.net.unreachable(c.to)
 	}
+}
+
+// late returns the timeout of a context whose deadline is this very instant, where
+// a select would choose at random.
+func (c *flight) late(ctx context.Context) error {
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+		return ended(c.to, context.DeadlineExceeded)
+	}
+	return nil
 }
 
 // wait is the end of a call whose message is lost: the context's, the node's, or
