@@ -15,6 +15,10 @@ const KeySize = 8 + 32
 const (
 	keyMagic   = "UAEK"
 	keyVersion = 1
+
+	// fmt reads unexported fields without their methods, so a Key must redact
+	// by itself.
+	redacted = "[uae key]"
 )
 
 // SchemeID numbers the schemes in every format.
@@ -74,6 +78,12 @@ func (k Key) Root(scheme SchemeID, param uint16) ([]byte, error) {
 	}
 	return k.root.Expose(), nil
 }
+
+// String, GoString, Format and MarshalText redact.
+func (k Key) String() string               { return redacted }
+func (k Key) GoString() string             { return redacted }
+func (k Key) Format(f fmt.State, _ rune)   { _, _ = f.Write([]byte(redacted)) }
+func (k Key) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
 // Wipe overwrites the key and all its copies; best effort in Go.
 func (k Key) Wipe() { k.root.Wipe() }

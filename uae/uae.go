@@ -29,7 +29,10 @@
 // storage.
 package uae
 
-import "errors"
+import (
+	"errors"
+	"io"
+)
 
 var (
 	// ErrOpen is the one error for whatever is found after a key was used: a
@@ -85,4 +88,17 @@ type Scheme interface {
 	// Remaining says how many updates the ciphertext with this header can still
 	// take; -1 means that there is no bound.
 	Remaining(k Key, header []byte) (int, error)
+}
+
+// Streamer is implemented by the schemes that can encrypt and update a message
+// larger than memory. There is no streaming decryption: nothing may be released
+// before all of a message was verified.
+type Streamer interface {
+	// EncryptStream reads m to its end, writes the body and returns the header,
+	// which depends on all of m.
+	EncryptStream(body io.Writer, k Key, m io.Reader, aad []byte) (header []byte, err error)
+
+	// ReEncryptStream reads a body to its end, writes the updated one and
+	// returns its header. On an error what was written is of no use.
+	ReEncryptStream(dst io.Writer, token, header []byte, body io.Reader) (newHeader []byte, err error)
 }

@@ -1,0 +1,34 @@
+package frame
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Each calls f for 0..n-1 on as many goroutines as GOMAXPROCS allows and
+// returns when all are done. worker is called once per goroutine and returns an
+// f with buffers of its own. Indices are handed out one by one, in order.
+func Each(n int, worker func() (f func(i int))) {
+	count := min(runtime.GOMAXPROCS(0), n)
+	if count <= 1 {
+		if n > 0 {
+			f := worker()
+			for i := range n {
+				f(i)
+			}
+		}
+		return
+	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range count {
+		wg.Go(func() {
+			f := worker()
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				f(int(i))
+			}
+		})
+	}
+	wg.Wait()
+}
