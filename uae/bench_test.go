@@ -5,12 +5,17 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/gtank/ristretto255"
+
 	"github.com/seed-a893640b/tae/uae"
+	"github.com/seed-a893640b/tae/uae/lattice"
 	"github.com/seed-a893640b/tae/uae/nested"
+	"github.com/seed-a893640b/tae/uae/recrypt"
 )
 
 var sizes = []int{4 << 10, 32 << 10, 100 << 10, 1 << 20}
@@ -107,6 +112,69 @@ func BenchmarkNested(b *testing.B) {
 	}
 }
 
+func BenchmarkLattice(b *testing.B) {
+	s := must(lattice.New(lattice.R60))
+	for _, n := range sizes {
+		benchThree(b, s, n, s.CiphertextSize(n), against)
+	}
+}
+
+// BenchmarkLatticeCores compares two cores with one on 1 MB.
+func BenchmarkLatticeCores(b *testing.B) {
+	s, n := must(lattice.New(lattice.R60)), 1<<20
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	benchThree(b, s, n, s.CiphertextSize(n), func(b *testing.B, _ int, op func()) {
+		var one, two []float64
+		for b.Loop() {
+			runtime.GOMAXPROCS(1)
+			one = append(one, timed(op, 1))
+			runtime.GOMAXPROCS(2)
+			two = append(two, timed(op, 1))
+		}
+		o, t := median(one), median(two)
+		b.ReportMetric(t, "ns/op")
+		b.ReportMetric(o/t, "of-one-core")
+	})
+}
+
+func benchThree(b *testing.B, s uae.Scheme, n, size int, measure func(*testing.B, int, func())) {
+	k := s.KeyGen()
+	m, aad := make([]byte, n), []byte("aad")
+	buf := make([]byte, 0, size)
+	ct := aged(s, k, m, aad, 1)
+	token := must(s.ReKeyGen(k, k, ct[:s.HeaderSize()]))
+	run := func(name string, op func()) {
+		b.Run(fmt.Sprintf("size=%d/%s", n, name), func(b *testing.B) { measure(b, n, op) })
+	}
+	run("encrypt", func() { must(s.Encrypt(buf, k, m, aad)) })
+	run("reencrypt", func() { must(s.ReEncrypt(buf, token, ct)) })
+	run("decrypt", func() { must(s.Decrypt(buf, k, ct, aad)) })
+}
+
+// BenchmarkReCrypt reports the time per block in scalar multiplications.
+func BenchmarkReCrypt(b *testing.B) {
+	s := recrypt.New()
+	for _, n := range sizes[:2] {
+		benchThree(b, s, n, s.CiphertextSize(n), func(b *testing.B, n int, op func()) {
+			e := ristretto255.NewElement().Base()
+			x := ristretto255.NewScalar().FromUniformBytes(message(64))
+			blocks := (n + recrypt.BlockSize - 1) / recrypt.BlockSize
+			var own, mult, gcm []float64
+			m, out := make([]byte, n), make([]byte, 0, n+16)
+			for b.Loop() {
+				own = append(own, timed(op, 1))
+				mult = append(mult, timed(func() { e.ScalarMult(x, e) }, blocks))
+				gcm = append(gcm, timed(func() { aesGCM(out, m) }, 20))
+			}
+			o, t := median(own), median(mult)
+			b.ReportMetric(o, "ns/op")
+			b.ReportMetric(float64(n)/o*1e3, "MB/s")
+			b.ReportMetric(o/float64(blocks)/t, "mults/block")
+			b.ReportMetric(median(gcm)/o, "of-aes-gcm")
+		})
+	}
+}
+
 // aged encrypts and updates n times under one key.
 func aged(s uae.Scheme, k uae.Key, m, aad []byte, n int) []byte {
 	ct := must(s.Encrypt(nil, k, m, aad))
@@ -120,7 +188,11 @@ func BenchmarkReKeyGen(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		s    uae.Scheme
-	}{{"nested", must(nested.New(20))}} {
+	}{
+		{"nested", must(nested.New(20))},
+		{"lattice", must(lattice.New(lattice.R60))},
+		{"recrypt", recrypt.New()},
+	} {
 		b.Run(c.name, func(b *testing.B) {
 			k := c.s.KeyGen()
 			ct := must(c.s.Encrypt(nil, k, make([]byte, 4096), nil))

@@ -7,8 +7,14 @@ import "math/bits"
 // are drawn as values at the roots, and only a product comes back to
 // coefficients. It is immutable after newNTT.
 //
-// Values are kept in [0, 4q) between passes (q < 2^60, so 16q fits a word) and
-// every reduction is branch free, since the values depend on the key.
+// The layers follow Harvey, "Faster arithmetic for number-theoretic
+// transforms": factors with precomputed quotients, and sums that are reduced
+// only where they could overflow. With q < 2^60, 16q fits a word. Nothing
+// branches on a value, since values depend on the key.
+//
+// The ring package of lattigo has such a transform as well; this one is a
+// quarter faster for the single prime that is needed, because the product, the
+// first four layers and the scaling share one pass over memory.
 type ntt struct {
 	n      int
 	q      uint64
@@ -18,11 +24,11 @@ type ntt struct {
 	layers [][]twist   // factors of each further layer
 }
 
-// A twist is a constant factor w with floor(w*2^64/q), which makes the product
-// with any word three multiplications (Shoup's method).
+// A twist is a constant factor w with f = floor(w*2^64/q), which makes the
+// product with any word three multiplications (Shoup).
 type twist struct{ w, f uint64 }
 
-// newNTT builds the tables for the root psi of order 2n. Value j of a vector
+// newNTT builds the tables for a root psi with psi^n = -1. Value j of a vector
 // belongs to psi^(2*rev(j)+1), rev reversing log2(n) bits.
 func newNTT(n int, q, psi uint64) *ntt {
 	t := &ntt{n: n, q: q, qInv: inverseWord(q), shift: bits.Len64(q)}
@@ -30,7 +36,8 @@ func newNTT(n int, q, psi uint64) *ntt {
 	inv := power(psi, 2*uint64(n)-1, q)
 	root := make([]twist, n)
 	for i, w := 0, uint64(1); i < n; i++ {
-		root[bits.Reverse64(uint64(i))>>(64-logn)] = newTwist(w, q)
+		f, _ := bits.Div64(w, 0, q)
+		root[bits.Reverse64(uint64(i))>>(64-logn)] = twist{w, f}
 		w = mulMod(w, inv, q)
 	}
 	t.blocks = make([][15]twist, n/16)
@@ -47,157 +54,134 @@ func newNTT(n int, q, psi uint64) *ntt {
 	return t
 }
 
-func newTwist(w, q uint64) twist {
-	f, _ := bits.Div64(w, 0, q)
-	return twist{w, f}
-}
-
-// mul is x*w mod q in [0, 2q), for any x.
-func (w twist) mul(x, q uint64) uint64 {
-	h, _ := bits.Mul64(x, w.f)
-	return x*w.w - h*q
-}
-
-// fold subtracts c from x if x >= c; x-c must fit a signed word.
-func fold(x, c uint64) uint64 {
-	x -= c
-	return x + c&uint64(int64(x)>>63)
-}
-
-// mulInverse sets out to n * 2^-64 * InverseNTT(a o s), in [0, 4q): the
-// pointwise product and the first two layers in one pass. The constant n*2^-64
-// is part of the definition of the PRF.
+// mulInverse sets out to n * 2^-64 * InverseNTT(a o s) for a, s in [0, q). The
+// constant is part of the definition of the PRF and saves a scaling. Results
+// are in [0, 8q).
 func (t *ntt) mulInverse(out, a, s []uint64) {
-	t.first(out[:t.n], a[:t.n], s[:t.n])
+	t.product16(out[:t.n], a[:t.n], s[:t.n])
 	step, q := 16, t.q
 	for i, layer := range t.layers {
 		for j := range layer {
 			w := layer[j]
 			b := out[2*step*j:][:2*step]
 			x, y := b[:step], b[step:]
-			if i%2 == 0 {
-				butterflies(x, y, w.w, w.f, 4*q, q)
+			if i%2 == 0 { // values below 4q
+				butterflies(x, y, w, 4*q, q)
 				continue
 			}
-			butterfliesWeak(x[:step/2], y, w.w, w.f, q, t.shift)
-			butterflies(x[step/2:], y[step/2:], w.w, w.f, 4*q, q)
+			// The first half are sums, below 8q, the others below 4q.
+			butterfliesWeak(x[:step/2], y, w, q, t.shift)
+			butterflies(x[step/2:], y[step/2:], w, 4*q, q)
 		}
 		step *= 2
 	}
 }
 
-func butterflies(b0, b1 []uint64, w, f, c, q uint64) {
-	b1 = b1[:len(b0)]
-	for j := 0; j < len(b0)-3; j += 4 {
-		x, y := b0[j], b1[j]
-		b0[j] = x + y
-		x = x - y + c
-		h, _ := bits.Mul64(x, f)
-		b1[j] = x*w - h*q
-		x, y = b0[j+1], b1[j+1]
-		b0[j+1] = x + y
-		x = x - y + c
-		h, _ = bits.Mul64(x, f)
-		b1[j+1] = x*w - h*q
-		x, y = b0[j+2], b1[j+2]
-		b0[j+2] = x + y
-		x = x - y + c
-		h, _ = bits.Mul64(x, f)
-		b1[j+2] = x*w - h*q
-		x, y = b0[j+3], b1[j+3]
-		b0[j+3] = x + y
-		x = x - y + c
-		h, _ = bits.Mul64(x, f)
-		b1[j+3] = x*w - h*q
+// butterflies sets x, y to x+y, (x-y)w for y <= c. x+y grows, (x-y)w is below
+// 2q.
+func butterflies(x, y []uint64, t twist, c, q uint64) {
+	y = y[:len(x)]
+	w, f := t.w, t.f
+	for j := 0; j < len(x)-1; j += 2 {
+		a, b := x[j], y[j]
+		x[j] = a + b
+		a += c - b
+		h, _ := bits.Mul64(a, f)
+		y[j] = a*w - h*q
+		a, b = x[j+1], y[j+1]
+		x[j+1] = a + b
+		a += c - b
+		h, _ = bits.Mul64(a, f)
+		y[j+1] = a*w - h*q
 	}
 }
 
-func butterfliesWeak(b0, b1 []uint64, w, f, q uint64, shift int) {
-	b1 = b1[:len(b0)]
-	c := 8 * q
-	for j := 0; j < len(b0)-1; j += 2 {
-		x, y := b0[j], b1[j]
-		b0[j] = weak(x+y, q, shift)
-		x = x - y + c
-		h, _ := bits.Mul64(x, f)
-		b1[j] = x*w - h*q
-		x, y = b0[j+1], b1[j+1]
-		b0[j+1] = weak(x+y, q, shift)
-		x = x - y + c
-		h, _ = bits.Mul64(x, f)
-		b1[j+1] = x*w - h*q
+// butterfliesWeak is the same for x, y below 8q, with x+y reduced to little more
+// than q.
+func butterfliesWeak(x, y []uint64, t twist, q uint64, shift int) {
+	y = y[:len(x)]
+	w, f, c := t.w, t.f, 8*q
+	for j := 0; j < len(x)-1; j += 2 {
+		a, b := x[j], y[j]
+		x[j] = weak(a+b, q, shift)
+		a += c - b
+		h, _ := bits.Mul64(a, f)
+		y[j] = a*w - h*q
+		a, b = x[j+1], y[j+1]
+		x[j+1] = weak(a+b, q, shift)
+		a += c - b
+		h, _ = bits.Mul64(a, f)
+		y[j+1] = a*w - h*q
 	}
 }
 
+// weak reduces any x: q is a little less than 2^shift, so the quotient by a
+// shift is at most the true one, and x is left below 2^shift + 16*2^14.
 func weak(x, q uint64, shift int) uint64 { return x - x>>(shift&63)*q }
 
-func bf(b *[16]uint64, i, j int, w *twist, c, q uint64) {
-	x, y := b[i], b[j]
-	b[i] = x + y
-	b[j] = w.mul(x-y+c, q)
+// reduce is x mod q for any x below 16q, in [0, q).
+func reduce(x, q uint64, shift int) uint64 {
+	x = weak(x, q, shift) - q
+	return x + q&uint64(int64(x)>>63)
 }
 
-func (t *ntt) first(out, a, s []uint64) {
-	q, qi, sh := t.q, t.qInv, t.shift
+// product16 multiplies and runs the first four layers, on 16 values at a time.
+func (t *ntt) product16(out, a, s []uint64) {
+	q, qi := t.q, t.qInv
 	for i := range t.blocks {
-		w := &t.blocks[i]
 		if len(out) < 16 || len(a) < 16 || len(s) < 16 {
-			return
+			return // never: the lengths are n
 		}
-		mont16((*[16]uint64)(out), (*[16]uint64)(a), (*[16]uint64)(s), q, qi)
-		block16((*[16]uint64)(out), w, q, sh)
+		b, x, y := (*[16]uint64)(out), (*[16]uint64)(a), (*[16]uint64)(s)
+		for k := 0; k < 16; k += 4 {
+			b[k] = montgomery(x[k], y[k], q, qi)
+			b[k+1] = montgomery(x[k+1], y[k+1], q, qi)
+			b[k+2] = montgomery(x[k+2], y[k+2], q, qi)
+			b[k+3] = montgomery(x[k+3], y[k+3], q, qi)
+		}
+		layers16(b, &t.blocks[i], q, t.shift)
 		out, a, s = out[16:], a[16:], s[16:]
 	}
 }
 
-func mont16(b, a, s *[16]uint64, q, qi uint64) {
-	for k := range b {
-		b[k] = montgomery(a[k], s[k], q, qi)
-	}
-}
-
-func block16(b *[16]uint64, w *[15]twist, q uint64, sh int) {
+// layers16 takes values below 2q and leaves them below 4q. Only the places that
+// are sums of sums can come to 16q, so only three need a reduction.
+func layers16(b *[16]uint64, w *[15]twist, q uint64, shift int) {
 	c := 2 * q
-	bf(b, 0, 1, &w[0], c, q)
-	bf(b, 2, 3, &w[1], c, q)
-	bf(b, 4, 5, &w[2], c, q)
-	bf(b, 6, 7, &w[3], c, q)
-	bf(b, 8, 9, &w[4], c, q)
-	bf(b, 10, 11, &w[5], c, q)
-	bf(b, 12, 13, &w[6], c, q)
-	bf(b, 14, 15, &w[7], c, q)
+	for k := range 8 {
+		butterfly(b, 2*k, 2*k+1, &w[k], c, q)
+	}
 	c = 4 * q
-	bf(b, 0, 2, &w[8], c, q)
-	bf(b, 1, 3, &w[8], c, q)
-	bf(b, 4, 6, &w[9], c, q)
-	bf(b, 5, 7, &w[9], c, q)
-	bf(b, 8, 10, &w[10], c, q)
-	bf(b, 9, 11, &w[10], c, q)
-	bf(b, 12, 14, &w[11], c, q)
-	bf(b, 13, 15, &w[11], c, q)
+	for k := range 4 {
+		butterfly(b, 4*k, 4*k+2, &w[8+k], c, q)
+		butterfly(b, 4*k+1, 4*k+3, &w[8+k], c, q)
+	}
 	c = 8 * q
-	bf(b, 0, 4, &w[12], c, q)
-	bf(b, 1, 5, &w[12], c, q)
-	bf(b, 2, 6, &w[12], c, q)
-	bf(b, 3, 7, &w[12], c, q)
-	bf(b, 8, 12, &w[13], c, q)
-	bf(b, 9, 13, &w[13], c, q)
-	bf(b, 10, 14, &w[13], c, q)
-	bf(b, 11, 15, &w[13], c, q)
-	b[0], b[8] = weak(b[0], q, sh), weak(b[8], q, sh)
-	bf(b, 0, 8, &w[14], c, q)
-	bf(b, 1, 9, &w[14], c, q)
-	bf(b, 2, 10, &w[14], c, q)
-	bf(b, 3, 11, &w[14], c, q)
-	bf(b, 4, 12, &w[14], c, q)
-	bf(b, 5, 13, &w[14], c, q)
-	bf(b, 6, 14, &w[14], c, q)
-	bf(b, 7, 15, &w[14], c, q)
-	b[1] = weak(b[1], q, sh)
-	b[2] = weak(b[2], q, sh)
+	for k := 0; k < 16; k += 8 {
+		t := &w[12+k/8]
+		butterfly(b, k, k+4, t, c, q)
+		butterfly(b, k+1, k+5, t, c, q)
+		butterfly(b, k+2, k+6, t, c, q)
+		butterfly(b, k+3, k+7, t, c, q)
+	}
+	b[0], b[8] = weak(b[0], q, shift), weak(b[8], q, shift)
+	t := &w[14]
+	for k := range 8 {
+		butterfly(b, k, k+8, t, c, q)
+	}
+	b[1] = weak(b[1], q, shift)
+	b[2], b[3] = weak(b[2], q, shift), weak(b[3], q, shift)
 }
 
-// montgomery is x*y/2^64 mod q in [0, 2q), for x, y < q.
+func butterfly(b *[16]uint64, i, j int, w *twist, c, q uint64) {
+	x, y := b[i&15], b[j&15]
+	b[i&15] = x + y
+	x += c - y
+	h, _ := bits.Mul64(x, w.f)
+	b[j&15] = x*w.w - h*q
+}
+
+// montgomery is x*y/2^64 mod q in [0, 2q), for x, y below q.
 func montgomery(x, y, q, qInv uint64) uint64 {
 	hi, lo := bits.Mul64(x, y)
 	m, _ := bits.Mul64(lo*qInv, q)

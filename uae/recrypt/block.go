@@ -70,20 +70,20 @@ func encode(e *ristretto255.Element, m []byte) {
 
 // encryptBlocks fills out with the encrypted blocks of m, numbered from first.
 func encryptBlocks(out, m []byte, x *ristretto255.Scalar, first uint64) {
-	frame.Each(len(out)/pointSize, func() func(int) {
+	frame.Each(len(out)/pointSize, func() (func(int), func()) {
 		e := ristretto255.NewElement()
 		return func(i int) {
 			encode(e, m[BlockSize*i:min(BlockSize*(i+1), len(m))])
 			e.Add(e, prf(x, first+uint64(i)))
 			e.Encode(out[pointSize*i : pointSize*i])
-		}
+		}, func() {}
 	})
 }
 
 // updateBlocks adds F(x, i) to every block. It is false if one is no element.
 func updateBlocks(out, body []byte, x *ristretto255.Scalar, first uint64) bool {
 	var bad atomic.Bool
-	frame.Each(len(out)/pointSize, func() func(int) {
+	frame.Each(len(out)/pointSize, func() (func(int), func()) {
 		e := ristretto255.NewElement()
 		return func(i int) {
 			if e.Decode(body[pointSize*i:][:pointSize]) != nil {
@@ -92,7 +92,7 @@ func updateBlocks(out, body []byte, x *ristretto255.Scalar, first uint64) bool {
 			}
 			e.Add(e, prf(x, first+uint64(i)))
 			e.Encode(out[pointSize*i : pointSize*i])
-		}
+		}, func() {}
 	})
 	return !bad.Load()
 }
@@ -103,7 +103,7 @@ func updateBlocks(out, body []byte, x *ristretto255.Scalar, first uint64) bool {
 // decrypted in any case.
 func decryptBlocks(m, body []byte, x *ristretto255.Scalar, n int) (elements, padding bool) {
 	var noElement, badPad atomic.Bool
-	frame.Each(len(m)/BlockSize, func() func(int) {
+	frame.Each(len(m)/BlockSize, func() (func(int), func()) {
 		e := ristretto255.NewElement()
 		var b [pointSize]byte
 		return func(i int) {
@@ -117,7 +117,7 @@ func decryptBlocks(m, body []byte, x *ristretto255.Scalar, n int) (elements, pad
 				badPad.Store(true)
 			}
 			copy(m[BlockSize*i:], b[1:31])
-		}
+		}, func() {}
 	})
 	var rest byte
 	for _, c := range m[n:] {

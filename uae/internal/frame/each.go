@@ -8,12 +8,14 @@ import (
 
 // Each calls f for 0..n-1 on as many goroutines as GOMAXPROCS allows and
 // returns when all are done. worker is called once per goroutine and returns an
-// f with buffers of its own. Indices are handed out one by one, in order.
-func Each(n int, worker func() (f func(i int))) {
+// f with buffers of its own, and what to do at the end. Indices are handed out
+// one by one, in order.
+func Each(n int, worker func() (f func(i int), done func())) {
 	count := min(runtime.GOMAXPROCS(0), n)
 	if count <= 1 {
 		if n > 0 {
-			f := worker()
+			f, done := worker()
+			defer done()
 			for i := range n {
 				f(i)
 			}
@@ -24,7 +26,8 @@ func Each(n int, worker func() (f func(i int))) {
 	var wg sync.WaitGroup
 	for range count {
 		wg.Go(func() {
-			f := worker()
+			f, done := worker()
+			defer done()
 			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 				f(int(i))
 			}
