@@ -9,10 +9,12 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
 )
 
-// BenchmarkLatency measures one request of 150 bytes at a time, beside a raw TCP
-// echo of the same bytes: to one peer, and to two at once as a quorum of t = 3
+// BenchmarkLatency measures one request of 150 bytes at a time, beside an echo of
+// the same bytes on raw TCP and on a bare libp2p stream: to one peer, and to two at once as a quorum of t = 3
 // needs. All ends share this process. Compare within one run only.
 func BenchmarkLatency(b *testing.B) {
 	req := make([]byte, 150)
@@ -27,12 +29,21 @@ func BenchmarkLatency(b *testing.B) {
 		_, err := io.ReadFull(raw[i], make([]byte, len(req)))
 		return err
 	}
+	streams := []network.Stream{streamEcho(b), streamEcho(b)}
+	viaStream := func(i int) error {
+		if _, err := streams[i].Write(req); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(streams[i], make([]byte, len(req)))
+		return err
+	}
 	warm(b, cl)
 	for _, bench := range []struct {
 		name  string
 		call  func(i int) error
 		peers int
-	}{{"tcp-1", viaTCP, 1}, {"tae-1", viaHost, 1}, {"tcp-2", viaTCP, 2}, {"tae-2", viaHost, 2}} {
+	}{{"tcp-1", viaTCP, 1}, {"stream-1", viaStream, 1}, {"call-1", viaHost, 1},
+		{"tcp-2", viaTCP, 2}, {"stream-2", viaStream, 2}, {"call-2", viaHost, 2}} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
 			times := make([]time.Duration, 0, b.N)
@@ -108,6 +119,31 @@ func warm(b *testing.B, h *Host) {
 	}
 }
 
+// streamEcho returns an open libp2p stream to a plain echo.
+func streamEcho(b *testing.B) network.Stream {
+	c := newCluster(b, 1, 1, nil, nil)
+	h := c.hosts[0]
+	h.swarm.SetStreamHandler(func(s network.Stream) {
+		if _, _, err := h.mux.Negotiate(s); err == nil {
+			echoAll(s)
+		}
+	})
+	return c.rawStream(0)
+}
+
+func echoAll(s io.ReadWriter) {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := s.Read(buf)
+		if err != nil {
+			return
+		}
+		if _, err := s.Write(buf[:n]); err != nil {
+			return
+		}
+	}
+}
+
 // rawEcho returns a connection to a plain TCP echo.
 func rawEcho(b *testing.B) net.Conn {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -120,16 +156,7 @@ func rawEcho(b *testing.B) net.Conn {
 		if err != nil {
 			return
 		}
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := s.Read(buf)
-			if err != nil {
-				return
-			}
-			if _, err := s.Write(buf[:n]); err != nil {
-				return
-			}
-		}
+		echoAll(s)
 	}()
 	conn, err := net.Dial("tcp4", l.Addr().String())
 	if err != nil {

@@ -158,7 +158,7 @@ func (r *frameReader) read(n int) ([]byte, error) {
 		if got += m; got == n {
 			return b, nil
 		}
-		grown := make([]byte, min(n, 2*len(b)))
+		grown := make([]byte, min(n, 4*len(b)))
 		copy(grown, b)
 		b = grown
 	}

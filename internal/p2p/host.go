@@ -39,6 +39,7 @@ type Host struct {
 	wg      sync.WaitGroup
 	inbound map[network.Conn]*inbound
 	quotas  map[[32]byte]*quota
+	buffers sync.Pool // of *[]byte, for outboxes
 }
 
 // New starts a host: it listens, and keeps a connection to every other node. It
@@ -173,7 +174,8 @@ func (h *Host) listen() error {
 // Call sends req to node to and returns its answer, which the caller owns. It
 // waits for a connection and for one of MaxInFlight places; a node that refuses
 // the connection fails the call at once. Errors are *Error, see ErrUnreachable
-// and the following; calls to the own index run the handler directly.
+// and the following. After ErrUnreachable or ErrTimeout the node may have handled
+// the request or not. Calls to the own index run the handler directly.
 func (h *Host) Call(ctx context.Context, to int, req []byte) ([]byte, error) {
 	l := h.links[to]
 	if l == nil {

@@ -109,7 +109,7 @@ func (l *link) publish(s *session, err error) {
 	l.next = newAttempt()
 	l.cur = s
 	if err != nil {
-		if l.lastErr == nil || l.lastErr.Error() != err.Error() {
+		if l.host.ctx.Err() == nil && (l.lastErr == nil || l.lastErr.Error() != err.Error()) {
 			l.host.log.Info("cannot reach node", zap.String("node", l.peer.Name), zap.Error(err))
 		}
 		l.lastErr, l.failed = err, time.Now()
@@ -143,12 +143,12 @@ func (l *link) serve(s *session) {
 	}
 }
 
-// pause waits about d, less if a call wants the connection.
+// pause waits between d/2 and d, less if a call wants the connection.
 func (l *link) pause(d time.Duration) {
 	l.mu.Lock()
 	wanted := l.next.wanted
 	l.mu.Unlock()
-	t := time.NewTimer(d/2 + rand.N(d))
+	t := time.NewTimer(d/2 + rand.N(d/2))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -174,7 +174,7 @@ func (l *link) connect(ctx context.Context) (*session, error) {
 		_ = conn.Close()
 		return nil, l.openError(conn.RemoteMultiaddr().String(), err)
 	}
-	return newSession(stream, &l.host.cfg), nil
+	return newSession(stream, &l.host.cfg, &l.host.buffers), nil
 }
 
 // open starts the stream on a connection.

@@ -39,7 +39,8 @@ func (l *liveness) check(now time.Time, interval, timeout time.Duration) (ping u
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.pingSent.IsZero() {
-		return 0, now.Sub(l.pingSent) > timeout && l.last.Before(l.pingSent)
+		// Anything heard counts: a pong may wait behind a large answer.
+		return 0, now.Sub(l.pingSent) > timeout && now.Sub(l.last) > timeout
 	}
 	if now.Sub(l.last) < interval && l.rtt != 0 {
 		return 0, false

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,20 +16,18 @@ type outbox struct {
 	wake  chan struct{} // the background writer takes over
 	broke func(error)   // called once, with the first write error
 
+	pool *sync.Pool // of *[]byte, shared by the host's outboxes
+
 	mu      sync.Mutex
 	drained sync.Cond // on mu: buf became shorter or the outbox closed
-	buf     []byte    // frames nobody writes yet
-	spare   []byte    // the last written buffer, for reuse
+	held    *[]byte   // from the pool; *held is the queue, nil when it is empty
 	writing bool
 	since   time.Time // when the Write under way began
 	closed  bool
 }
 
-// keepBuffer is the largest buffer kept for reuse.
-const keepBuffer = 256 << 10
-
-func newOutbox(w io.Writer, broke func(error)) *outbox {
-	o := &outbox{w: w, wake: make(chan struct{}, 1), broke: broke}
+func newOutbox(w io.Writer, pool *sync.Pool, broke func(error)) *outbox {
+	o := &outbox{w: w, wake: make(chan struct{}, 1), broke: broke, pool: pool}
 	o.drained.L = &o.mu
 	return o
 }
@@ -41,7 +40,12 @@ func (o *outbox) add(f *frame, inline bool) {
 		o.mu.Unlock()
 		return
 	}
-	o.buf = f.appendTo(o.buf)
+	if o.held == nil {
+		if o.held, _ = o.pool.Get().(*[]byte); o.held == nil {
+			o.held = new([]byte)
+		}
+	}
+	*o.held = f.appendTo(slices.Grow(*o.held, f.size()))
 	if o.writing {
 		o.mu.Unlock()
 		return
@@ -73,28 +77,32 @@ func (o *outbox) run(done <-chan struct{}) {
 // Only the goroutine that set writing may call it.
 func (o *outbox) writeOnce() (more bool) {
 	o.mu.Lock()
-	b := o.buf
-	o.buf, o.spare = o.spare[:0], nil
+	held := o.held
+	o.held = nil
+	if held == nil { // closed meanwhile
+		o.writing = false
+		o.mu.Unlock()
+		return false
+	}
 	o.since = time.Now()
 	o.drained.Broadcast()
 	o.mu.Unlock()
 
 	var err error
-	for rest := b; len(rest) > 0 && err == nil; {
+	for rest := *held; len(rest) > 0 && err == nil; {
 		n := min(len(rest), maxWrite)
 		_, err = o.w.Write(rest[:n])
 		rest = rest[n:]
 	}
 
+	*held = (*held)[:0]
+	o.pool.Put(held)
 	o.mu.Lock()
-	if cap(b) <= keepBuffer {
-		o.spare = b
-	}
 	if err != nil {
-		o.closed, o.buf = true, nil
+		o.closed, o.held = true, nil
 		o.drained.Broadcast()
 	}
-	more = len(o.buf) > 0
+	more = o.held != nil
 	o.writing = more
 	o.mu.Unlock()
 	if err != nil {
@@ -107,14 +115,21 @@ func (o *outbox) writeOnce() (more bool) {
 func (o *outbox) buffered() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.buf)
+	return o.queued()
+}
+
+func (o *outbox) queued() int {
+	if o.held == nil {
+		return 0
+	}
+	return len(*o.held)
 }
 
 // waitBelow waits until at most limit bytes are queued or the outbox is closed.
 func (o *outbox) waitBelow(limit int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.buf) > limit && !o.closed {
+	for o.queued() > limit && !o.closed {
 		o.drained.Wait()
 	}
 }
@@ -129,6 +144,6 @@ func (o *outbox) stuck(t time.Time) bool {
 func (o *outbox) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.closed, o.buf = true, nil
+	o.closed, o.held = true, nil
 	o.drained.Broadcast()
 }

@@ -3,6 +3,7 @@ package p2p
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -10,6 +11,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 func TestUnknownClientRefused(t *testing.T) {
@@ -312,5 +318,83 @@ func (l *link) cur0() *session {
 			return s
 		}
 		time.Sleep(time.Millisecond)
+	}
+}
+
+// A /dns4 name is resolved at every dial.
+func TestNames(t *testing.T) {
+	c := newCluster(t, 1, 1, echo, nil)
+	named := c.nodes[0]
+	named.Addrs = []string{strings.Replace(named.Addrs[0], "/ip4/127.0.0.1", "/dns4/localhost", 1)}
+	cl := start(t, Config{Key: c.clients[0], Nodes: []Peer{named}})
+	for range 2 {
+		if _, err := cl.Call(within(t, 5*time.Second), 1, nil); err != nil {
+			t.Fatal(err)
+		}
+		_ = cl.links[1].cur0().stream.Conn().Close()
+		eventually(t, "noticed", func() bool { return !cl.Peers()[0].Connected })
+	}
+	bad := c.nodes[0]
+	bad.Addrs = []string{"/dns4/does-not-exist.invalid/tcp/1"}
+	cl = start(t, Config{Key: c.clients[0], Nodes: []Peer{bad}})
+	if _, err := cl.Call(within(t, 5*time.Second), 1, nil); !errors.Is(err, ErrUnreachable) {
+		t.Fatal(err)
+	}
+}
+
+// Only Ed25519 identities exist here; libp2p as such knows others.
+func TestOtherKeyTypes(t *testing.T) {
+	log, logs := logged()
+	c := newCluster(t, 1, 1, echo, func(cfg *Config) { cfg.Logger = log })
+	key, pub, err := crypto.GenerateECDSAKeyPair(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := peer.IDFromPublicKey(pub)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rawKey(self); !errors.Is(err, errKeyType) {
+		t.Fatal(err)
+	}
+	node, err := peerID(c.nodes[0].Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{}
+	withDefaults(&cfg)
+	g := &gate{log: cfg.Logger, maxConns: 9, nodes: map[peer.ID]Caller{node: {Node: 1}}, conns: func(peer.ID) int { return 0 }}
+	st, err := newStack(key, &cfg, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.close()
+	st.swarm.Peerstore().AddAddr(node, ma.StringCast(c.nodes[0].Addrs[0]), peerstore.PermanentAddrTTL)
+	if conn, err := st.swarm.DialPeer(within(t, 5*time.Second), node); err == nil {
+		_, err = (&link{}).open(within(t, 5*time.Second), conn)
+		if err == nil {
+			t.Fatal("admitted")
+		}
+	}
+	eventually(t, "the refusal is logged", func() bool { return logs.FilterMessageSnippet("identity is not configured").Len() == 1 })
+}
+
+// A peer that keeps the node busy leaves workers for others.
+func TestFairness(t *testing.T) {
+	c := newCluster(t, 1, 2, func(ctx context.Context, _ Caller, req []byte) []byte {
+		if string(req) == "long" {
+			<-ctx.Done()
+		}
+		return req
+	}, func(cfg *Config) { cfg.Workers = 4 })
+	greedy := c.client(0, nil)
+	ctx := within(t, 2*time.Second)
+	for range 100 {
+		go func() { _, _ = greedy.Call(ctx, 1, []byte("long")) }()
+	}
+	eventually(t, "all of one peer's turns are taken", func() bool { return len(c.hosts[0].workers) == 3 })
+	began := time.Now()
+	if _, err := c.client(1, nil).Call(within(t, 5*time.Second), 1, nil); err != nil || time.Since(began) > time.Second {
+		t.Fatal(err, time.Since(began))
 	}
 }

@@ -22,6 +22,8 @@ type quota struct {
 	mu       sync.Mutex
 	requests int
 	bytes    int
+
+	turns chan struct{} // bounds the handlers running at once for this peer
 }
 
 // take reserves a request of n bytes; extra counts answers not yet sent.
@@ -85,7 +87,7 @@ func (h *Host) accept(s network.Stream) {
 	ctx, cancel := context.WithCancel(h.ctx)
 	st := &inbound{host: h, from: from, quota: h.quotaOf(from), stream: s, ctx: ctx, cancel: cancel,
 		in: newFrameReader(s, h.cfg.MaxFrame, h.cfg.FrameTimeout), running: make(map[uint64]context.CancelFunc)}
-	st.out = newOutbox(s, func(error) { st.close() })
+	st.out = newOutbox(s, &h.buffers, func(error) { st.close() })
 	if old := h.track(st); old != nil {
 		old.close() // one stream per connection: the peer opened a new one
 	}
@@ -111,7 +113,7 @@ func (st *inbound) close() {
 func (st *inbound) serve() {
 	var wg sync.WaitGroup
 	wg.Go(func() { st.out.run(st.ctx.Done()) })
-	stop := context.AfterFunc(st.ctx, func() { _ = st.stream.Reset() })
+	stop := context.AfterFunc(st.ctx, func() { st.close() })
 	err := st.read(&wg)
 	stop()
 	if errors.Is(err, ErrFrame) {
@@ -182,13 +184,12 @@ func (st *inbound) begin(f *frame) (context.Context, error) {
 // handle runs one request. Every request gets exactly one reply.
 func (st *inbound) handle(ctx context.Context, f frame) {
 	reply := frame{kind: kindFailed, id: f.id, body: []byte("cancelled or late before it began")}
-	select {
-	case st.host.workers <- struct{}{}:
-		if ctx.Err() == nil {
+	if acquire(ctx, st.quota.turns) {
+		if acquire(ctx, st.host.workers) {
 			reply = st.host.answer(ctx, st.from, f)
+			<-st.host.workers // before the write, which may wait for a slow reader
 		}
-		<-st.host.workers // before the write, which may wait for a slow reader
-	case <-ctx.Done():
+		<-st.quota.turns
 	}
 	st.mu.Lock()
 	cancel := st.running[f.id]
@@ -197,6 +198,19 @@ func (st *inbound) handle(ctx context.Context, f frame) {
 	cancel()
 	st.out.add(&reply, true)
 	st.quota.give(len(f.body))
+}
+
+// acquire takes a place in sem unless ctx ends first.
+func acquire(ctx context.Context, sem chan struct{}) bool {
+	select {
+	case sem <- struct{}{}:
+		if ctx.Err() == nil {
+			return true
+		}
+		<-sem
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // answer calls the handler and makes its result a frame.

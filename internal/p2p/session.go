@@ -50,14 +50,14 @@ type session struct {
 	live liveness
 }
 
-func newSession(s network.Stream, cfg *Config) *session {
+func newSession(s network.Stream, cfg *Config, pool *sync.Pool) *session {
 	c := &session{
 		stream: s,
 		in:     newFrameReader(s, cfg.MaxFrame, cfg.FrameTimeout),
 		done:   make(chan struct{}),
 		calls:  make(map[uint64]pending),
 	}
-	c.out = newOutbox(s, c.end)
+	c.out = newOutbox(s, pool, c.end)
 	return c
 }
 

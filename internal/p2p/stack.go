@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -73,7 +74,7 @@ func newStack(key crypto.PrivKey, cfg *Config, g *gate) (st *stack, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := st.addTCP(key, rm, g); err != nil {
+	if err := st.addTCP(key, rm, g, cfg.DialTimeout); err != nil {
 		return nil, err
 	}
 	if cfg.QUIC {
@@ -82,7 +83,7 @@ func newStack(key crypto.PrivKey, cfg *Config, g *gate) (st *stack, err error) {
 	return st, err
 }
 
-func (st *stack) addTCP(key crypto.PrivKey, rm network.ResourceManager, g *gate) error {
+func (st *stack) addTCP(key crypto.PrivKey, rm network.ResourceManager, g *gate, timeout time.Duration) error {
 	mux := *yamux.DefaultTransport
 	mux.MaxStreamWindowSize = maxWindow
 	muxers := []upgrader.StreamMuxer{{ID: yamux.ID, Muxer: &mux}}
@@ -90,7 +91,7 @@ func (st *stack) addTCP(key crypto.PrivKey, rm network.ResourceManager, g *gate)
 	if err != nil {
 		return err
 	}
-	up, err := upgrader.New([]sec.SecureTransport{ns}, muxers, nil, rm, g)
+	up, err := upgrader.New([]sec.SecureTransport{ns}, muxers, nil, rm, g, upgrader.WithAcceptTimeout(timeout))
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,8 @@ func (h *Host) quotaOf(c Caller) *quota {
 	defer h.mu.Unlock()
 	q := h.quotas[c.Key]
 	if q == nil {
-		q = &quota{}
+		// A quarter of the workers is never one peer's, so that others get on.
+		q = &quota{turns: make(chan struct{}, max(1, h.cfg.Workers-h.cfg.Workers/4))}
 		h.quotas[c.Key] = q
 	}
 	return q
