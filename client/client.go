@@ -1,0 +1,373 @@
+package client
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-a893640b/tae/internal/config"
+	"github.com/seed-a893640b/tae/internal/p2p"
+	"github.com/seed-a893640b/tae/protocol"
+	"github.com/seed-a893640b/tae/sig"
+)
+
+// MaxMessage is the longest message in bytes that Encrypt takes.
+const MaxMessage = protocol.MaxMessage
+
+// A Member is one node of the cluster, as the client's configuration has it.
+type Member struct {
+	Name  string
+	Key   [32]byte // Ed25519 public key
+	Addrs []string // multiaddrs such as /dns4/n1.example/tcp/7700
+}
+
+// A Transport sends requests to the nodes 1..n of a cluster. It must be safe for
+// concurrent use.
+type Transport interface {
+	Call(ctx context.Context, node int, req []byte) ([]byte, error)
+}
+
+type options struct {
+	file      string
+	members   []Member
+	key       ed25519.PrivateKey
+	transport Transport
+	timeout   time.Duration
+	logger    *slog.Logger
+	quic      bool
+}
+
+// An Option sets something of a Client.
+type Option func(*options)
+
+// WithConfigFile reads cluster, key and timeout from a client.yaml.
+func WithConfigFile(file string) Option { return func(o *options) { o.file = file } }
+
+// WithMembers gives the nodes of the cluster, in the order of their indices.
+func WithMembers(members ...Member) Option { return func(o *options) { o.members = members } }
+
+// WithIdentity gives the client's private key. The client keeps it until Close.
+func WithIdentity(key ed25519.PrivateKey) Option { return func(o *options) { o.key = key } }
+
+// WithTimeout bounds operations whose context has no deadline; default 30 s.
+func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout = d } }
+
+// WithLogger logs lies and disputes of nodes. Nothing secret is ever logged.
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
+// WithQUIC also uses the members' QUIC addresses.
+func WithQUIC() Option { return func(o *options) { o.quic = true } }
+
+// WithTransport uses t in place of the network, for tests. Close does not close it.
+func WithTransport(t Transport) Option { return func(o *options) { o.transport = t } }
+
+// A Client talks to one cluster. It is safe for concurrent use.
+type Client struct {
+	opts      options
+	self      protocol.ClientKey
+	keyHash   [32]byte
+	transport Transport
+	close     func() error
+	health    health
+	counter   atomic.Uint64
+	log       *slog.Logger
+
+	mu    sync.Mutex
+	certs map[string]*protocol.Certificate // newest verified, by keyset name
+	done  bool
+}
+
+// Open starts a client. Connections to the nodes are made in the background and
+// kept; ctx is for opening only. Errors are about configuration.
+func Open(ctx context.Context, opts ...Option) (*Client, error) {
+	o := options{timeout: config.DefaultTimeout, logger: slog.New(slog.DiscardHandler)}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if o.file != "" {
+		if err := o.readFile(); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.members) == 0 || len(o.members) > 64 {
+		return nil, fmt.Errorf("client: %d members given, a cluster has 1 to 64", len(o.members))
+	}
+	for _, m := range o.members {
+		if err := sig.CheckPublicKey(m.Key[:]); err != nil {
+			return nil, fmt.Errorf("client: member %s: %w", m.Name, err)
+		}
+	}
+	if len(o.key) != ed25519.PrivateKeySize {
+		return nil, errors.New("client: no identity; give a configuration file or WithIdentity")
+	}
+	c := &Client{opts: o, self: protocol.ClientKey(o.key.Public().(ed25519.PublicKey)), keyHash: protocol.HashPrivateKey(o.key),
+		transport: o.transport, close: func() error { return nil }, log: o.logger, certs: map[string]*protocol.Certificate{}}
+	if c.transport == nil {
+		if err := c.connect(); err != nil {
+			return nil, err
+		}
+	}
+	return c, ctx.Err()
+}
+
+func (o *options) readFile() error {
+	f, err := config.LoadClient(o.file)
+	if err != nil {
+		return err
+	}
+	cluster, err := config.LoadCluster(f.Cluster)
+	if err != nil {
+		return err
+	}
+	for _, m := range cluster.Members {
+		o.members = append(o.members, Member{Name: m.Name, Key: m.Key, Addrs: m.Addrs})
+	}
+	if o.key == nil {
+		if o.key, err = config.LoadClientKey(f.KeyFile); err != nil {
+			return err
+		}
+	}
+	o.timeout, o.quic = time.Duration(f.Timeout), o.quic || f.QUIC
+	return nil
+}
+
+func (c *Client) connect() error {
+	var nodes []p2p.Peer
+	for i, m := range c.opts.members {
+		nodes = append(nodes, p2p.Peer{Index: i + 1, Name: m.Name, Key: ed25519.PublicKey(m.Key[:]), Addrs: m.Addrs})
+	}
+	h, err := p2p.New(p2p.Config{Key: c.opts.key, Nodes: nodes, QUIC: c.opts.quic})
+	if err != nil {
+		return err
+	}
+	c.transport, c.close = h, h.Close
+	return nil
+}
+
+// Close ends the connections. Operations under way fail.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	done := c.done
+	c.done = true
+	c.mu.Unlock()
+	if done {
+		return nil
+	}
+	return c.close()
+}
+
+// PublicKey is the client's own public key, by which nodes know it.
+func (c *Client) PublicKey() [32]byte { return c.self }
+
+func (c *Client) name(node int) string { return c.opts.members[node-1].Name }
+
+// bound gives ctx the default timeout when it has none.
+func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	c.mu.Lock()
+	done := c.done
+	c.mu.Unlock()
+	if done {
+		return nil, nil, ErrClosed
+	}
+	if _, ok := ctx.Deadline(); ok {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.opts.timeout)
+	return ctx, cancel, nil
+}
+
+// author is the identity for one encrypt request.
+func (c *Client) author() *protocol.Author {
+	return &protocol.Author{Key: c.self, KeyHash: c.keyHash, Counter: c.counter.Add(1)}
+}
+
+func (c *Client) memberKeys() [][32]byte {
+	keys := make([][32]byte, len(c.opts.members))
+	for i, m := range c.opts.members {
+		keys[i] = m.Key
+	}
+	return keys
+}
+
+// adopt keeps a certificate that verifies and is newer than what is known.
+func (c *Client) adopt(cert *protocol.Certificate) error {
+	if err := cert.Verify(c.memberKeys()); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cert.Newer(c.certs[cert.Name]) {
+		c.certs[cert.Name] = cert
+	}
+	return nil
+}
+
+// learn follows a newer certificate that a refusal shows.
+func (c *Client) learn(err error) {
+	var r *protocol.Refusal
+	if !errors.As(err, &r) || len(r.Certificate) == 0 {
+		return
+	}
+	if cert, err := protocol.ParseCertificate(r.Certificate); err == nil {
+		_ = c.adopt(cert)
+	}
+}
+
+// certificate is the newest certificate of the keyset, asked for when none is
+// known. Any t nodes can serve it and one is enough to believe it, since all
+// members signed it; the newest that t nodes show is taken.
+func (c *Client) certificate(ctx context.Context, name string) (*protocol.Certificate, error) {
+	c.mu.Lock()
+	cert := c.certs[name]
+	c.mu.Unlock()
+	if cert != nil {
+		return cert, nil
+	}
+	if err := protocol.CheckName(name); err != nil {
+		return nil, err
+	}
+	req := protocol.KeysetsRequest(name)
+	valid := 0
+	answers := c.askAll(ctx, req, 1, func(node int, answer []byte) (enough bool, err error) {
+		certs, err := protocol.ParseKeysetsAnswer(answer)
+		if err != nil {
+			return false, err
+		}
+		for _, cert := range certs {
+			if cert.Name != name {
+				continue
+			}
+			if err := c.adopt(cert); err != nil {
+				return false, err
+			}
+			valid++
+			return valid >= cert.T, nil
+		}
+		return false, fmt.Errorf("%w: no certificate of keyset %s", protocol.ErrAnswer, name)
+	})
+	c.mu.Lock()
+	cert = c.certs[name]
+	c.mu.Unlock()
+	if cert != nil {
+		return cert, nil
+	}
+	return nil, noCertificate(answers)
+}
+
+// noCertificate says why no node showed a certificate.
+func noCertificate(results []NodeResult) error {
+	e := &QuorumError{Kind: ErrQuorum, Need: 1, Nodes: results}
+	votes := map[error]int{}
+	for _, r := range results {
+		votes[kindOf(r.Err)]++
+	}
+	for _, kind := range []error{ErrUnknownKeyset, ErrDenied} {
+		if votes[kind] > 0 && votes[kind] >= votes[e.Kind] {
+			e.Kind = kind
+		}
+	}
+	return e
+}
+
+// grace is how long stragglers are waited for when enough nodes have answered.
+const grace = time.Second
+
+// askAll sends one request to all nodes and calls each with the answers until it
+// says that they are enough, or need of them were good and the grace period is over.
+func (c *Client) askAll(ctx context.Context, req []byte, need int, each func(node int, answer []byte) (bool, error)) []NodeResult {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n := len(c.opts.members)
+	events := make(chan event, n)
+	for node := 1; node <= n; node++ {
+		go func() {
+			begun := time.Now()
+			answer, err := c.transport.Call(ctx, node, req)
+			events <- event{node: node, answer: answer, err: err, took: time.Since(begun)}
+		}()
+	}
+	results := make([]NodeResult, n)
+	for i := range results {
+		results[i] = NodeResult{Index: i + 1, Name: c.name(i + 1), Err: context.DeadlineExceeded}
+	}
+	var late <-chan time.Time
+	for range n {
+		select {
+		case <-ctx.Done():
+			return results
+		case <-late:
+			return results
+		case e := <-events:
+			c.health.note(e.node, e.took, e.err)
+			enough := false
+			if e.err == nil {
+				enough, e.err = each(e.node, e.answer)
+			}
+			results[e.node-1].Err = e.err
+			if enough {
+				return results
+			}
+			if e.err == nil {
+				if need--; need == 0 {
+					timer := time.NewTimer(grace)
+					defer timer.Stop()
+					late = timer.C
+				}
+			}
+		}
+	}
+	return results
+}
+
+// A NodeStatus is what a node says of itself; nothing is decided by it.
+type NodeStatus struct {
+	NodeResult
+	Software    string
+	ClusterHash [32]byte
+	RTT         time.Duration
+	Keysets     []KeysetStatus
+}
+
+// A KeysetStatus is what a node holds of a keyset.
+type KeysetStatus struct {
+	Name    string
+	ID      string
+	Suite   string
+	N, T    int
+	Epoch   int
+	Attempt int
+	State   string
+}
+
+// Status asks every node for its status. Nodes that do not answer have Err set.
+func (c *Client) Status(ctx context.Context) ([]NodeStatus, error) {
+	ctx, cancel, err := c.bound(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer cancel()
+	list := make([]NodeStatus, len(c.opts.members))
+	begun := time.Now()
+	results := c.askAll(ctx, protocol.StatusRequest(), 1, func(node int, answer []byte) (bool, error) {
+		s, err := protocol.ParseStatus(answer)
+		if err != nil {
+			return false, err
+		}
+		list[node-1] = NodeStatus{Software: s.Software, ClusterHash: s.ClusterHash, RTT: time.Since(begun)}
+		for _, k := range s.Keysets {
+			list[node-1].Keysets = append(list[node-1].Keysets, KeysetStatus{Name: k.Name, ID: k.ID.String(), Suite: k.Suite.String(),
+				N: int(k.N), T: int(k.T), Epoch: int(k.Epoch), Attempt: int(k.Attempt), State: k.State})
+		}
+		return false, nil
+	})
+	for i := range list {
+		list[i].NodeResult = results[i]
+	}
+	return list, nil
+}
