@@ -165,3 +165,19 @@ func rawEcho(b *testing.B) net.Conn {
 	b.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
+
+// BenchmarkFirstCall measures what a short-lived client pays: start, connect, one
+// call, close.
+func BenchmarkFirstCall(b *testing.B) {
+	c := newCluster(b, 1, 1, echo, nil)
+	for b.Loop() {
+		h, err := New(Config{Key: c.clients[0], Nodes: c.nodes})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := h.Call(context.Background(), 1, nil); err != nil {
+			b.Fatal(err)
+		}
+		_ = h.Close()
+	}
+}

@@ -173,3 +173,36 @@ func TestHandlerPanic(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A node that is about to stop finishes what it has begun and refuses the rest.
+func TestDrain(t *testing.T) {
+	started, release := make(chan bool, 1), make(chan bool)
+	c := newCluster(t, 1, 1, func(_ context.Context, _ Caller, req []byte) []byte {
+		started <- true
+		<-release
+		return req
+	}, nil)
+	cl := c.client(0, nil)
+	first := make(chan error, 1)
+	go func() {
+		_, err := cl.Call(within(t, 5*time.Second), 1, []byte("begun"))
+		first <- err
+	}()
+	<-started
+	if err := c.hosts[0].Drain(within(t, 20*time.Millisecond)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatal(err)
+	}
+	if _, err := cl.Call(within(t, time.Second), 1, []byte("late")); !errors.Is(err, ErrBusy) {
+		t.Fatal(err)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- c.hosts[0].Drain(within(t, 5*time.Second)) }()
+	close(release)
+	if err := <-drained; err != nil {
+		t.Fatal(err)
+	}
+	c.hosts[0].Close()
+	if err := <-first; err != nil {
+		t.Fatal(err)
+	}
+}

@@ -21,6 +21,9 @@ func (l *link) fail(kind error, addr string, detail error) *Error {
 // dialError turns libp2p's account of a failed dial into one line about one node.
 func (l *link) dialError(err error) *Error {
 	var dial *swarm.DialError
+	if errors.Is(err, swarm.ErrNoGoodAddresses) {
+		err = errors.New("no address of it resolves")
+	}
 	if !errors.As(err, &dial) || len(dial.DialErrors) == 0 {
 		return l.fail(ErrUnreachable, strings.Join(l.peer.Addrs, ", "), err)
 	}

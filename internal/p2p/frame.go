@@ -36,6 +36,10 @@ const (
 	minFrame      = headerSize
 )
 
+// FrameOverhead is how much shorter than Config.MaxFrame a request or answer must
+// be, in bytes.
+const FrameOverhead = requestHeader
+
 // maxWrite is the most that one Write hands to the connection. A yamux frame of
 // 64 KiB is more than a Noise message holds and would be sent as two.
 const maxWrite = 48 << 10

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -22,20 +24,22 @@ import (
 // A Host is this process's end of the cluster's connections. It is safe for
 // concurrent use.
 type Host struct {
-	cfg     Config
-	log     *zap.Logger
-	self    Caller
-	gate    *gate
-	stack   *stack
-	swarm   *swarm.Swarm
-	mux     *mss.MultistreamMuxer[string]
-	links   map[int]*link
-	workers chan struct{} // bounds the handlers running at once
-	ctx     context.Context
-	cancel  context.CancelFunc
+	cfg      Config
+	log      *zap.Logger
+	self     Caller
+	selfName string
+	gate     *gate
+	stack    *stack
+	swarm    *swarm.Swarm
+	mux      *mss.MultistreamMuxer[string]
+	links    map[int]*link
+	workers  chan struct{} // bounds the handlers running at once
+	ctx      context.Context
+	cancel   context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
+	drain   atomic.Bool // further requests are answered busy
 	wg      sync.WaitGroup
 	inbound map[network.Conn]*inbound
 	quotas  map[[32]byte]*quota
@@ -75,7 +79,7 @@ func New(cfg Config) (*Host, error) {
 	h.swarm = h.stack.swarm
 	h.gate.conns = func(id peer.ID) int { return len(h.swarm.ConnsToPeer(id)) }
 	h.swarm.SetStreamHandler(h.accept)
-	if err := h.listen(); err != nil {
+	if err := errors.Join(h.checkDialable(), h.listen()); err != nil {
 		_ = h.Close()
 		return nil, err
 	}
@@ -116,6 +120,9 @@ func withDefaults(c *Config) {
 func (h *Host) addNodes() error {
 	for i := range h.cfg.Nodes {
 		p := h.cfg.Nodes[i]
+		if p.Name == "" {
+			p.Name = strconv.Itoa(p.Index)
+		}
 		bad := func(format string, args ...any) error {
 			return fmt.Errorf("%w: node %s (%d): %w", ErrConfig, p.Name, p.Index, fmt.Errorf(format, args...))
 		}
@@ -133,6 +140,7 @@ func (h *Host) addNodes() error {
 		if own := p.Key.Equal(h.cfg.Key.Public()); own != (p.Index == h.cfg.Self) {
 			return bad("own index is %d, but the own key says otherwise", h.cfg.Self)
 		} else if own {
+			h.selfName = p.Name
 			continue
 		}
 		if h.links[p.Index] != nil {
@@ -153,6 +161,17 @@ func (h *Host) addNodes() error {
 			return bad("no address")
 		}
 		h.links[p.Index] = l
+	}
+	return nil
+}
+
+// checkDialable refuses a node that no transport in use can reach.
+func (h *Host) checkDialable() error {
+	for _, l := range h.links {
+		ok := func(a ma.Multiaddr) bool { return h.swarm.TransportForDialing(a) != nil }
+		if !slices.ContainsFunc(l.addrs, ok) {
+			return fmt.Errorf("%w: node %s (%d): no transport for any of its addresses (QUIC: %v)", ErrConfig, l.peer.Name, l.peer.Index, h.cfg.QUIC)
+		}
 	}
 	return nil
 }
@@ -230,17 +249,24 @@ func (l *link) callError(err error, doing string) error {
 	return l.fail(ErrUnreachable, "", fmt.Errorf("connection ended while %s: %w", doing, err))
 }
 
+// callSelf is a call that stays in this process, or to a node nobody configured.
 func (h *Host) callSelf(ctx context.Context, to int, req []byte) ([]byte, error) {
-	name := fmt.Sprint(to)
-	switch {
-	case to == 0 || to != h.cfg.Self:
-		return nil, &Error{Node: to, Name: name, Kind: ErrUnknownNode}
-	case h.ctx.Err() != nil:
-		return nil, &Error{Node: to, Name: name, Kind: ErrClosed}
+	if to == 0 || to != h.cfg.Self {
+		return nil, &Error{Node: to, Name: strconv.Itoa(to), Kind: ErrUnknownNode}
+	}
+	l := &link{host: h, peer: Peer{Index: to, Name: h.selfName}}
+	if n := requestHeader + len(req); n > h.cfg.MaxFrame {
+		return nil, l.fail(ErrFrame, "", fmt.Errorf("request of %d bytes, limit %d", n, h.cfg.MaxFrame))
+	}
+	if h.ctx.Err() != nil {
+		return nil, l.fail(ErrClosed, "", nil)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, l.callError(err, "before the call")
 	}
 	r := h.answer(ctx, h.self, frame{kind: kindRequest, body: slices.Clone(req)})
 	if r.kind == kindFailed {
-		return nil, &Error{Node: to, Name: name, Kind: ErrFailed, Detail: fmt.Errorf("%.200q", r.body)}
+		return nil, l.fail(ErrFailed, "", fmt.Errorf("%.200q", r.body))
 	}
 	return r.body, nil
 }

@@ -111,6 +111,13 @@ func (o *outbox) writeOnce() (more bool) {
 	return more
 }
 
+// idle reports whether everything queued has been handed to the stream.
+func (o *outbox) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.writing || o.closed
+}
+
 // buffered returns the bytes queued and not yet handed to the stream.
 func (o *outbox) buffered() int {
 	o.mu.Lock()

@@ -31,7 +31,7 @@ const ProtocolID = "/tae/1"
 // A Peer is one node of the cluster as the configuration describes it.
 type Peer struct {
 	Index int               // member index, 1 or more
-	Name  string            // for people: it appears in errors and logs
+	Name  string            // for people, in errors and logs; default: the index
 	Key   ed25519.PublicKey // the only identity accepted for this node
 	Addrs []string          // multiaddrs without /p2p, such as /dns4/a.example/tcp/7000
 }
@@ -58,7 +58,7 @@ type Config struct {
 	Clients []ed25519.PublicKey // clients that may connect, see SetClients
 	Handler Handler             // answers requests; nil for a client
 
-	MaxFrame     int  // bytes of one frame, header included; default 4 MiB
+	MaxFrame     int  // bytes of one frame, header included; the same on all peers; default 4 MiB
 	MaxInFlight  int  // requests of one peer queued or running here; default 128
 	MaxPeerBytes int  // request and answer bytes held for one peer; default 4 * MaxFrame
 	MaxConns     int  // connections of one peer; default 8

@@ -137,7 +137,7 @@ func (st *inbound) read(wg *sync.WaitGroup) error {
 		}
 		switch f.kind {
 		case kindRequest:
-			if !st.quota.take(len(f.body), st.out.buffered(), cfg.MaxInFlight, cfg.MaxPeerBytes) {
+			if st.host.drain.Load() || !st.quota.take(len(f.body), st.out.buffered(), cfg.MaxInFlight, cfg.MaxPeerBytes) {
 				st.out.add(&frame{kind: kindBusy, id: f.id}, false)
 				continue
 			}

@@ -2,6 +2,7 @@ package p2p
 
 import (
 	"cmp"
+	"context"
 	"crypto/ed25519"
 	"slices"
 	"time"
@@ -48,6 +49,42 @@ func (h *Host) SetClients(keys []ed25519.PublicKey) error {
 		}
 	}
 	return err
+}
+
+// Drain answers all further requests busy and returns when those under way are
+// answered, or with ctx's error. Close usually follows.
+func (h *Host) Drain(ctx context.Context) error {
+	h.drain.Store(true)
+	t := time.NewTicker(time.Millisecond)
+	defer t.Stop()
+	for !h.idle() {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// idle reports whether no request is in progress and every answer is written.
+func (h *Host) idle() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, q := range h.quotas {
+		q.mu.Lock()
+		n := q.requests
+		q.mu.Unlock()
+		if n > 0 {
+			return false
+		}
+	}
+	for _, st := range h.inbound {
+		if !st.out.idle() {
+			return false
+		}
+	}
+	return true
 }
 
 // enter counts a goroutine in, unless the host is closing.
