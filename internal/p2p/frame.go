@@ -104,16 +104,18 @@ type deadlineReader interface {
 }
 
 // A frameReader reads frames from a stream. Between frames it waits without
-// limit; a frame that has begun must be complete within timeout.
+// limit; of a frame that has begun, each growStep must come within timeout, so
+// that a large frame may take its time on a slow line.
 type frameReader struct {
-	src     deadlineReader
-	br      *bufio.Reader
-	max     int
-	timeout time.Duration
+	src      deadlineReader
+	br       *bufio.Reader
+	max      int
+	timeout  time.Duration
+	progress func() // called when part of a frame has come; may be nil
 }
 
 func newFrameReader(src deadlineReader, max int, timeout time.Duration) *frameReader {
-	return &frameReader{src, bufio.NewReaderSize(src, growStep), max, timeout}
+	return &frameReader{src: src, br: bufio.NewReaderSize(src, growStep), max: max, timeout: timeout}
 }
 
 // next returns the next frame, whose body the caller owns. io.EOF means that the
@@ -122,9 +124,8 @@ func (r *frameReader) next() (frame, error) {
 	if _, err := r.br.Peek(1); err != nil {
 		return frame{}, err
 	}
-	timed := false
-	if r.br.Buffered() < lengthSize {
-		timed = true
+	timed := r.br.Buffered() < lengthSize
+	if timed {
 		_ = r.src.SetReadDeadline(time.Now().Add(r.timeout))
 	}
 	head, err := r.br.Peek(lengthSize)
@@ -136,11 +137,8 @@ func (r *frameReader) next() (frame, error) {
 		return frame{}, fmt.Errorf("%w: length %d, limit %d", ErrFrame, n, r.max-lengthSize)
 	}
 	_, _ = r.br.Discard(lengthSize)
-	if !timed && int64(r.br.Buffered()) < n {
-		timed = true
-		_ = r.src.SetReadDeadline(time.Now().Add(r.timeout))
-	}
-	b, err := r.read(int(n))
+	timed = timed || int64(r.br.Buffered()) < n
+	b, err := r.read(int(n), timed)
 	if timed {
 		_ = r.src.SetReadDeadline(time.Time{})
 	}
@@ -151,20 +149,27 @@ func (r *frameReader) next() (frame, error) {
 }
 
 // read returns the next n bytes. Its buffer grows with what has arrived.
-func (r *frameReader) read(n int) ([]byte, error) {
+func (r *frameReader) read(n int, timed bool) ([]byte, error) {
 	b := make([]byte, min(n, growStep))
-	got := 0
-	for {
-		m, err := io.ReadFull(r.br, b[got:])
+	for got := 0; ; {
+		if timed {
+			_ = r.src.SetReadDeadline(time.Now().Add(r.timeout))
+		}
+		m, err := io.ReadFull(r.br, b[got:min(len(b), got+growStep)])
 		if err != nil {
 			return nil, err
 		}
 		if got += m; got == n {
 			return b, nil
 		}
-		grown := make([]byte, min(n, 4*len(b)))
-		copy(grown, b)
-		b = grown
+		if r.progress != nil {
+			r.progress()
+		}
+		if got == len(b) {
+			grown := make([]byte, min(n, 4*len(b)))
+			copy(grown, b)
+			b = grown
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func withDefaults(c *Config) {
 	span(&c.DialTimeout, 5*time.Second)
 	span(&c.FrameTimeout, 10*time.Second)
 	span(&c.PingInterval, 2*time.Second)
-	span(&c.PingTimeout, 5*time.Second)
+	span(&c.PingTimeout, 10*time.Second)
 	if c.Logger == nil {
 		c.Logger = zap.NewNop()
 	}

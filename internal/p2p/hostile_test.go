@@ -271,3 +271,22 @@ func TestWrongProtocol(t *testing.T) {
 		_ = s.Reset()
 	}
 }
+
+// A large frame on a slow line takes longer than FrameTimeout and is no fault.
+func TestSlowLine(t *testing.T) {
+	c := newCluster(t, 1, 1, echo, func(cfg *Config) { cfg.FrameTimeout = 300 * time.Millisecond })
+	s := c.rawStream(0)
+	f := frame{kind: kindRequest, id: 1, body: make([]byte, 600<<10)}
+	wire := f.appendTo(nil)
+	for rest := wire; len(rest) > 0; time.Sleep(50 * time.Millisecond) {
+		n := min(len(rest), 48<<10)
+		if _, err := s.Write(rest[:n]); err != nil {
+			t.Fatal(err)
+		}
+		rest = rest[n:]
+	}
+	got, err := newFrameReader(s, 1<<20, time.Second).next()
+	if err != nil || len(got.body) != len(f.body) {
+		t.Fatal(len(got.body), err)
+	}
+}

@@ -22,7 +22,7 @@ type outbox struct {
 	drained sync.Cond // on mu: buf became shorter or the outbox closed
 	held    *[]byte   // from the pool; *held is the queue, nil when it is empty
 	writing bool
-	since   time.Time // when the Write under way began
+	since   time.Time // when the Write under way began, or was due
 	closed  bool
 }
 
@@ -50,7 +50,7 @@ func (o *outbox) add(f *frame, inline bool) {
 		o.mu.Unlock()
 		return
 	}
-	o.writing = true
+	o.writing, o.since = true, time.Now()
 	o.mu.Unlock()
 	if !inline || o.writeOnce() {
 		select {
@@ -84,7 +84,6 @@ func (o *outbox) writeOnce() (more bool) {
 		o.mu.Unlock()
 		return false
 	}
-	o.since = time.Now()
 	o.drained.Broadcast()
 	o.mu.Unlock()
 
@@ -93,6 +92,9 @@ func (o *outbox) writeOnce() (more bool) {
 		n := min(len(rest), maxWrite)
 		_, err = o.w.Write(rest[:n])
 		rest = rest[n:]
+		o.mu.Lock()
+		o.since = time.Now()
+		o.mu.Unlock()
 	}
 
 	*held = (*held)[:0]
@@ -141,11 +143,11 @@ func (o *outbox) waitBelow(limit int) {
 	}
 }
 
-// stuck reports whether a Write has been under way since before t.
+// stuck reports whether one Write, of at most maxWrite, is under way since before t.
 func (o *outbox) stuck(t time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.writing && !o.since.IsZero() && o.since.Before(t)
+	return o.writing && o.since.Before(t)
 }
 
 func (o *outbox) close() {

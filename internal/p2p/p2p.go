@@ -66,9 +66,9 @@ type Config struct {
 	QUIC         bool // also dial and listen on /udp/.../quic-v1 addresses
 
 	DialTimeout  time.Duration // one attempt to connect; default 5 s
-	FrameTimeout time.Duration // a frame that has begun must be complete; default 10 s
+	FrameTimeout time.Duration // for each 64 KiB of a frame that has begun; default 10 s
 	PingInterval time.Duration // probe of a peer that owes answers or is idle; default 2 s
-	PingTimeout  time.Duration // silence after a probe that ends the connection; default 5 s
+	PingTimeout  time.Duration // silence after a probe that ends the connection; default 10 s
 
 	Logger *zap.Logger // nil: no log
 }

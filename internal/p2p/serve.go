@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -55,6 +56,8 @@ type inbound struct {
 	out    *outbox
 	ctx    context.Context // ends with the stream
 	cancel context.CancelFunc
+
+	drained atomic.Bool // the peer has received all that was sent before Drain's probe
 
 	mu      sync.Mutex
 	running map[uint64]context.CancelFunc
@@ -156,6 +159,7 @@ func (st *inbound) read(wg *sync.WaitGroup) error {
 		case kindPing:
 			st.out.add(&frame{kind: kindPong, id: f.id}, false)
 		case kindPong:
+			st.drained.Store(f.id == drainPing)
 		default:
 			return fmt.Errorf("%w: kind %d from a caller", ErrFrame, f.kind)
 		}

@@ -57,6 +57,7 @@ func newSession(s network.Stream, cfg *Config, pool *sync.Pool) *session {
 		done:   make(chan struct{}),
 		calls:  make(map[uint64]pending),
 	}
+	c.in.progress = c.live.heard
 	c.out = newOutbox(s, pool, c.end)
 	return c
 }

@@ -2,7 +2,6 @@ package p2p
 
 import (
 	"cmp"
-	"context"
 	"crypto/ed25519"
 	"slices"
 	"time"
@@ -49,42 +48,6 @@ func (h *Host) SetClients(keys []ed25519.PublicKey) error {
 		}
 	}
 	return err
-}
-
-// Drain answers all further requests busy and returns when those under way are
-// answered, or with ctx's error. Close usually follows.
-func (h *Host) Drain(ctx context.Context) error {
-	h.drain.Store(true)
-	t := time.NewTicker(time.Millisecond)
-	defer t.Stop()
-	for !h.idle() {
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// idle reports whether no request is in progress and every answer is written.
-func (h *Host) idle() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, q := range h.quotas {
-		q.mu.Lock()
-		n := q.requests
-		q.mu.Unlock()
-		if n > 0 {
-			return false
-		}
-	}
-	for _, st := range h.inbound {
-		if !st.out.idle() {
-			return false
-		}
-	}
-	return true
 }
 
 // enter counts a goroutine in, unless the host is closing.
@@ -153,21 +116,17 @@ func (h *Host) watchOnce(now time.Time) {
 			continue
 		}
 		ping, dead := s.live.check(now, h.cfg.PingInterval, h.cfg.PingTimeout)
-		if dead || s.out.stuck(now.Add(-h.cfg.FrameTimeout)) {
+		// A probe may wait behind a large request of our own.
+		if (dead && s.out.idle()) || s.out.stuck(now.Add(-h.cfg.FrameTimeout)) {
 			s.end(errSilent)
 		} else if ping != 0 {
 			s.out.add(&frame{kind: kindPing, id: ping}, false)
 		}
 	}
-	h.mu.Lock()
-	var stuck []*inbound
-	for _, st := range h.inbound {
-		if st.out.stuck(now.Add(-h.cfg.FrameTimeout)) {
-			stuck = append(stuck, st)
+	for _, st := range h.streams() {
+		if !st.out.stuck(now.Add(-h.cfg.FrameTimeout)) {
+			continue
 		}
-	}
-	h.mu.Unlock()
-	for _, st := range stuck {
 		h.log.Warn("stream reset: the peer does not read its answers", zap.String("identity", identity(st.stream.Conn().RemotePeer())))
 		st.close()
 	}
