@@ -167,8 +167,11 @@ func (h *Host) addNodes() error {
 
 // checkDialable refuses a node that no transport in use can reach.
 func (h *Host) checkDialable() error {
+	ok := func(a ma.Multiaddr) bool {
+		_, last := ma.SplitLast(a)
+		return last.Code() == ma.P_TCP || (last.Code() == ma.P_QUIC_V1 && h.cfg.QUIC)
+	}
 	for _, l := range h.links {
-		ok := func(a ma.Multiaddr) bool { return h.swarm.TransportForDialing(a) != nil }
 		if !slices.ContainsFunc(l.addrs, ok) {
 			return fmt.Errorf("%w: node %s (%d): no transport for any of its addresses (QUIC: %v)", ErrConfig, l.peer.Name, l.peer.Index, h.cfg.QUIC)
 		}

@@ -116,8 +116,8 @@ func (h *Host) watchOnce(now time.Time) {
 			continue
 		}
 		ping, dead := s.live.check(now, h.cfg.PingInterval, h.cfg.PingTimeout)
-		// A probe may wait behind a large request of our own.
-		if (dead && s.out.idle()) || s.out.stuck(now.Add(-h.cfg.FrameTimeout)) {
+		// A probe may wait behind a large request of our own that makes progress.
+		if (dead && (s.out.idle() || s.out.stuck(now.Add(-h.cfg.PingTimeout)))) || s.out.stuck(now.Add(-h.cfg.FrameTimeout)) {
 			s.end(errSilent)
 		} else if ping != 0 {
 			s.out.add(&frame{kind: kindPing, id: ping}, false)
