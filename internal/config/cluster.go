@@ -156,4 +156,3 @@ func LoadPolicy(file string, cluster *Cluster) (*Policy, error) {
 func (p *Policy) Save(file string) error {
 	return save(file, "What this node allows: client, keyset, operations. What is not listed is denied.", p, 0o600)
 }
-

@@ -1,5 +1,5 @@
 // Package disk writes files that must survive a crash: key shares, certificates,
-// policy and audit logs (docs/spec.md section 9).
+// policy and audit logs.
 //
 // A write is complete when WriteFileAtomic returns nil, and until then the old
 // file stands. The sequence is temp file, write, fsync, rename, fsync of the

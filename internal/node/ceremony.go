@@ -32,10 +32,11 @@ type ceremony struct {
 	peers   map[int]string // what the last exchange with a member said, for status
 	phases  map[int]keygen.Phase
 	busy    map[int]bool // a message to the member is under way
+	seen    keygen.Phase // when advance looked last
 }
 
 func newCeremony(a *keygen.Attempt) *ceremony {
-	return &ceremony{attempt: a, peers: map[int]string{}, phases: map[int]keygen.Phase{}, busy: map[int]bool{}}
+	return &ceremony{attempt: a, peers: map[int]string{}, phases: map[int]keygen.Phase{}, busy: map[int]bool{}, seen: a.Phase()}
 }
 
 // running reports whether the attempt still needs the others.
@@ -251,7 +252,6 @@ func (n *Node) learnLocked(peer int, e *exchange) {
 // advance goes on with an attempt as far as it can. Callers hold mu.
 func (n *Node) advance(id keygen.ID) {
 	c := n.attempts[id]
-	before := c.attempt.Phase()
 	changed, err := c.attempt.Step()
 	if c.attempt.ShouldAbandon() {
 		n.log.Error("attempt given up", zap.String("attempt", id.String()), zap.Error(err))
@@ -262,7 +262,8 @@ func (n *Node) advance(id keygen.ID) {
 	if changed && !n.store(id) {
 		return
 	}
-	if after := n.attempts[id].attempt.Phase(); after != before {
+	if after := c.attempt.Phase(); after != c.seen {
+		c.seen = after
 		n.log.Info("key generation", zap.String("keyset", c.attempt.Terms().Name), zap.Uint16("epoch", id.Epoch), zap.Stringer("phase", after))
 		if after == keygen.Complete {
 			n.rebuild()

@@ -226,6 +226,8 @@ func TestConfigErrors(t *testing.T) {
 		"client is node": func(c *Config) { c.Self = 0 },
 		"no address":     func(c *Config) { c.Nodes[1].Addrs = nil },
 		"bad address":    func(c *Config) { c.Nodes[1].Addrs = []string{"127.0.0.1:80"} },
+		"empty address":  func(c *Config) { c.Nodes[1].Addrs = []string{"/"} },
+		"websocket only": func(c *Config) { c.Nodes[1].Addrs = []string{"/ip4/127.0.0.1/tcp/1/ws"} },
 		"p2p address":    func(c *Config) { c.Nodes[1].Addrs[0] += "/p2p/12D3KooWJWoaqZhDaoEFshF7Rh1bpY9ohihFhzcW6d69Lr2NASuq" },
 		"quic is off":    func(c *Config) { c.Nodes[1].Addrs = []string{"/ip4/127.0.0.1/udp/1/quic-v1"} },
 		"bad listen":     func(c *Config) { c.Listen = []string{"here"} },
