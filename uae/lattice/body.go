@@ -21,7 +21,7 @@ type worker struct {
 }
 
 func (s *Scheme) newWorker(seed *[32]byte) worker {
-	w := worker{r: s.r, key: s.r.get()}
+	w := worker{r: s.r, key: s.r.acquire()}
 	s.r.expandKey(w.key.f, seed, w.key)
 	e := errorKey(seed)
 	w.err = newBlock(&e)
@@ -31,7 +31,7 @@ func (s *Scheme) newWorker(seed *[32]byte) worker {
 
 // newUpdater reads the scheme part of a token.
 func (s *Scheme) newUpdater(part []byte) (worker, error) {
-	w := worker{r: s.r, key: s.r.get(), err: newBlock((*[32]byte)(part))}
+	w := worker{r: s.r, key: s.r.acquire(), err: newBlock((*[32]byte)(part))}
 	if s.r.unpack(w.key.f, part[32:]) != 0 {
 		w.wipe()
 		return w, fmt.Errorf("%w token: coefficient out of range", uae.ErrFormat)
@@ -39,7 +39,7 @@ func (s *Scheme) newUpdater(part []byte) (worker, error) {
 	return w, nil
 }
 
-func (w worker) wipe() { w.r.put(w.key) }
+func (w worker) wipe() { w.r.release(w.key) }
 
 // encrypt encrypts m into body, ring elements numbered from first, and returns the
 // leaf hashes.
@@ -50,15 +50,7 @@ func (w worker) encrypt(body, m []byte, first int) [][32]byte {
 		in, out := cut(m, i, r.blockPlain()), cut(body, i, r.blockBody())
 		leaves[i] = leaf(uint64(first+i), in)
 		w.mask(t, first+i, len(out)/r.groupBody*r.groupCoefs)
-		full := len(in) / r.groupPlain
-		coefs := full * r.groupCoefs
-		r.encode(out[:full*r.groupBody], in[:full*r.groupPlain], t.f[:coefs], t.noise)
-		if full*r.groupPlain < len(in) {
-			last := t.tail[0][:r.groupPlain]
-			clear(last)
-			copy(last, in[full*r.groupPlain:])
-			r.encode(out[full*r.groupBody:], last, t.f[coefs:], t.noise[noiseLen*coefs:])
-		}
+		r.encode(out, in, t.f, t.noise)
 	}))
 	return leaves
 }
@@ -70,9 +62,8 @@ func (w worker) update(out, body []byte, first int) bool {
 	n := (len(body) + r.blockBody() - 1) / r.blockBody()
 	frame.Each(n, w.each(func(i int, t *scratch) {
 		from, to := cut(body, i, r.blockBody()), cut(out, i, r.blockBody())
-		coefs := len(from) / r.groupBody * r.groupCoefs
-		w.mask(t, first+i, coefs)
-		if r.codec.update(to, from, t.f[:coefs], t.noise) != 0 {
+		w.mask(t, first+i, len(from)/r.groupBody*r.groupCoefs)
+		if r.update(to, from, t.f, t.noise) != 0 {
 			bad.Store(true)
 		}
 	}))
@@ -88,8 +79,8 @@ func (w worker) mask(t *scratch, i, coefs int) {
 // each gives every goroutine scratch memory of its own.
 func (w worker) each(f func(i int, t *scratch)) func() (func(int), func()) {
 	return func() (func(int), func()) {
-		t := w.r.get()
-		return func(i int) { f(i, t) }, func() { w.r.put(t) }
+		t := w.r.acquire()
+		return func(i int) { f(i, t) }, func() { w.r.release(t) }
 	}
 }
 
@@ -102,18 +93,7 @@ func (w worker) decrypt(m, body []byte) (leaves [][32]byte, tooLarge, wrong bool
 	frame.Each(len(leaves), w.each(func(i int, t *scratch) {
 		out, in := cut(m, i, r.blockPlain()), cut(body, i, r.blockBody())
 		r.ntt.mulInverse(t.f, r.h0(i, t), w.key.f)
-		full := len(out) / r.groupPlain
-		coefs := full * r.groupCoefs
-		l, b := r.decode(out[:full*r.groupPlain], in[:full*r.groupBody], t.f[:coefs])
-		if rest := out[full*r.groupPlain:]; len(rest) > 0 {
-			last := t.tail[0][:r.groupPlain]
-			l2, b2 := r.decode(last, in[full*r.groupBody:], t.f[coefs:])
-			l, b = l|l2, b|b2
-			copy(rest, last)
-			for _, c := range last[len(rest):] {
-				b |= uint64(c) // padding is zero
-			}
-		}
+		l, b := r.decode(out, in, t.f)
 		if l != 0 {
 			large.Store(true)
 		}

@@ -27,10 +27,13 @@ const (
 // while the sum of all errors is at most middle: certain for 96 updates, and
 // wrong with probability 2^-292 per coefficient after MaxUpdates.
 const (
-	spacing  = 4095
-	middle   = 2047
-	eta      = 21
-	noiseLen = 6 // bytes of stream per error
+	spacing = 4095
+	middle  = 2047
+	eta     = 21
+
+	noiseLen  = 6         // bytes of stream per error
+	noiseMask = 1<<42 - 1 // the bits of them that count
+	noiseUnit = noiseLen*unit + 2
 )
 
 // set is what differs between the parameter sets.
@@ -45,35 +48,19 @@ type set struct {
 	codec
 }
 
-// A codec packs groups. f holds coefficients below 8q, noise noiseLen bytes per
-// coefficient and 2 more; lengths are whole groups. Every function is constant
-// time. The word returned is not zero if a coefficient of body was out of range.
-type codec struct {
-	// encode sets body to f + encoded m + error.
-	encode func(body, m []byte, f []uint64, noise []byte)
-	// update sets out to body + f + error.
-	update func(out, body []byte, f []uint64, noise []byte) (tooLarge uint64)
-	// decode sets m to the decoded body - f. wrong is not zero if a value has
-	// more than plainBits.
-	decode func(m, body []byte, f []uint64) (tooLarge, wrong uint64)
-	// pack and unpack convert coefficients in [0, q).
-	pack   func(body []byte, f []uint64)
-	unpack func(f []uint64, body []byte) (tooLarge uint64)
-}
-
 func newSet(p Params) (set, error) {
 	switch p {
 	case R60:
 		return set{
 			param: R60, n: 4096, q: q60, psi: 431606828070683274,
 			plainBits: 48, groupCoefs: 2, groupPlain: 12, groupBody: 15,
-			codec: codec{encode60, update60, decode60, pack60, unpack60},
+			codec: codec{96, 120, put60, get60, putPlain60, getPlain60, addPlain60, addError60, subtract60},
 		}, nil
 	case R50:
 		return set{
 			param: R50, n: 2048, q: q50, psi: 765727830662934,
 			plainBits: 38, groupCoefs: 4, groupPlain: 19, groupBody: 25,
-			codec: codec{encode50, update50, decode50, pack50, unpack50},
+			codec: codec{76, 100, put50, get50, putPlain50, getPlain50, addPlain50, addError50, subtract50},
 		}, nil
 	}
 	return set{}, fmt.Errorf("%w: lattice parameter set %d", uae.ErrScheme, p)

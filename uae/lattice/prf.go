@@ -40,7 +40,6 @@ type scratch struct {
 	f, a   []uint64
 	noise  []byte
 	stream []byte
-	tail   [2][32]byte
 }
 
 func newRing(p Params) (*ring, error) {
@@ -62,15 +61,14 @@ func newRing(p Params) (*ring, error) {
 	return r, nil
 }
 
-func (r *ring) get() *scratch { return r.pool.Get().(*scratch) }
+func (r *ring) acquire() *scratch { return r.pool.Get().(*scratch) }
 
-// put wipes what depends on keys and returns the memory to the pool.
-func (r *ring) put(w *scratch) {
+// release wipes what depends on keys and returns the memory to the pool.
+func (r *ring) release(w *scratch) {
 	clear(w.f)
 	clear(w.a)
 	clear(w.noise)
 	clear(w.stream)
-	clear(w.tail[:])
 	r.pool.Put(w)
 }
 

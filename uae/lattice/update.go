@@ -42,8 +42,8 @@ func (s *Scheme) reKeyGen(k1, k2 uae.Key, header []byte, r *random) ([]byte, err
 
 // appendDelta appends key(to) - key(from), packed.
 func (r *ring) appendDelta(dst []byte, from, to *[32]byte) []byte {
-	w := r.get()
-	defer r.put(w)
+	w := r.acquire()
+	defer r.release(w)
 	r.expandKey(w.f, from, w)
 	r.expandKey(w.a, to, w)
 	for i, x := range w.f {
