@@ -246,7 +246,7 @@ func (l *link) callError(err error, doing string) error {
 		return l.fail(ErrTimeout, "", fmt.Errorf("%s: %w", doing, err))
 	case errors.Is(err, context.Canceled):
 		return l.fail(err, "", errors.New(doing))
-	case errors.Is(err, ErrClosed):
+	case errors.Is(err, ErrClosed) || l.host.ctx.Err() != nil:
 		return l.fail(ErrClosed, "", nil)
 	}
 	return l.fail(ErrUnreachable, "", fmt.Errorf("connection ended while %s: %w", doing, err))
