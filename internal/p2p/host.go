@@ -242,9 +242,9 @@ func (l *link) callError(err error, doing string) error {
 	switch {
 	case errors.As(err, &typed):
 		return err
-	case errors.Is(err, context.DeadlineExceeded):
+	case err == context.DeadlineExceeded: // the caller's own, not one inside a connection's error
 		return l.fail(ErrTimeout, "", fmt.Errorf("%s: %w", doing, err))
-	case errors.Is(err, context.Canceled):
+	case err == context.Canceled:
 		return l.fail(err, "", errors.New(doing))
 	case errors.Is(err, ErrClosed) || l.host.ctx.Err() != nil:
 		return l.fail(ErrClosed, "", nil)

@@ -56,7 +56,7 @@ type link struct {
 // was asked for.
 func (l *link) get(ctx context.Context) (*session, error) {
 	l.mu.Lock()
-	if l.cur != nil {
+	if l.cur != nil && !l.cur.ended() {
 		defer l.mu.Unlock()
 		return l.cur, nil
 	}

@@ -76,6 +76,16 @@ func (c *session) end(reason error) {
 	_ = c.stream.Reset()
 }
 
+// ended reports whether the session is over.
+func (c *session) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // reason returns why the session ended; only valid after done.
 func (c *session) reason() error {
 	c.mu.Lock()

@@ -26,7 +26,7 @@ func (h *Host) Peers() []PeerStatus {
 	for _, l := range h.links {
 		l.mu.Lock()
 		st := PeerStatus{Index: l.peer.Index, Name: l.peer.Name, LastErr: l.lastErr}
-		if s := l.cur; s != nil {
+		if s := l.cur; s != nil && !s.ended() {
 			st.Connected, st.LastErr = true, nil
 			st.Addr = s.stream.Conn().RemoteMultiaddr().String()
 			st.RTT = s.live.roundTrip()
