@@ -123,6 +123,9 @@ type Policy struct {
 	Clients map[string]map[string]PolicyRights `yaml:"clients"`
 }
 
+// AnyKeyset stands for every keyset that the client has no entry of its own for.
+const AnyKeyset = "*"
+
 // PolicyRights are one client's rights under one keyset.
 type PolicyRights struct {
 	Encrypt bool `yaml:"encrypt,omitempty"`
@@ -144,7 +147,7 @@ func LoadPolicy(file string, cluster *Cluster) (*Policy, error) {
 			return nil, fail(file, "clients.%s: the cluster file lists no client of this name", client)
 		}
 		for keyset := range keysets {
-			if !namePattern.MatchString(keyset) {
+			if keyset != AnyKeyset && !namePattern.MatchString(keyset) {
 				return nil, fail(file, "clients.%s.%s: %s", client, keyset, nameRule)
 			}
 		}

@@ -25,6 +25,7 @@ type NewKeyset struct {
 	Modes     []string       `json:"modes"`
 	Layers    int            `json:"layers"`
 	MaxBatch  int            `json:"max_batch"` // 0: the largest
+	AllowOne  bool           `json:"allow_one"` // admit t = 1; the other members must too
 }
 
 // A KeysetInfo is what this node knows of one keyset, for people and scripts.
@@ -74,12 +75,12 @@ func (n *Node) Create(k NewKeyset) (KeysetInfo, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.propose(terms)
+	return n.propose(terms, k.AllowOne)
 }
 
 // propose signs the terms as a proposal and accepts them. Callers hold mu.
-func (n *Node) propose(terms *protocol.Terms) (KeysetInfo, error) {
-	if err := n.checkTerms(terms); err != nil {
+func (n *Node) propose(terms *protocol.Terms, allowOne bool) (KeysetInfo, error) {
+	if err := n.checkTerms(terms, allowOne || n.cfg.AllowOne); err != nil {
 		return KeysetInfo{}, err
 	}
 	for _, p := range n.pending {
@@ -104,7 +105,7 @@ func (n *Node) Accept(name string) (KeysetInfo, error) {
 		if p.terms.Name != name {
 			continue
 		}
-		if err := n.checkTerms(p.terms); err != nil {
+		if err := n.checkTerms(p.terms, n.cfg.AllowOne); err != nil {
 			return KeysetInfo{}, err
 		}
 		if err := n.accept(id); err != nil {
@@ -163,7 +164,7 @@ func (n *Node) Retry(name string) (KeysetInfo, error) {
 	}
 	next := *last
 	next.Attempt++
-	return n.propose(&next)
+	return n.propose(&next, next.T == 1)
 }
 
 // List describes every keyset that this node knows, by name.

@@ -345,7 +345,7 @@ func (n *Node) takeProposal(from int, e *exchange) {
 		}
 		terms, err := keygen.OpenProposal(s)
 		if err == nil {
-			err = n.checkTerms(terms)
+			err = n.checkTerms(terms, n.cfg.AllowOne)
 		}
 		if err == nil && len(n.pending) >= maxPending {
 			err = errors.New("too many proposals wait here")
@@ -366,8 +366,8 @@ func (n *Node) takeProposal(from int, e *exchange) {
 }
 
 // checkTerms checks what this node insists on in any proposal. Callers hold mu.
-func (n *Node) checkTerms(t *protocol.Terms) error {
-	if err := t.Validate(n.cfg.AllowOne); err != nil {
+func (n *Node) checkTerms(t *protocol.Terms, allowOne bool) error {
+	if err := t.Validate(allowOne); err != nil {
 		return err
 	}
 	if t.Epoch != 1 {

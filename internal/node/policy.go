@@ -21,7 +21,10 @@ func newGate(cluster *config.Cluster, policy *config.Policy) protocol.Gate {
 		if caller.Node != 0 || !ok {
 			return &protocol.Refusal{Code: protocol.CodeDenied, Text: "not a client of this cluster"}
 		}
-		r := c.keysets[keyset]
+		r, ok := c.keysets[keyset]
+		if !ok {
+			r = c.keysets[config.AnyKeyset]
+		}
 		if op == protocol.OpEncrypt && r.Encrypt || op == protocol.OpDecrypt && r.Decrypt || op == protocol.OpRotate && r.Rotate {
 			return nil
 		}
