@@ -126,6 +126,9 @@ func (l *link) serve(s *session) {
 	wg.Go(func() { s.out.run(s.done) })
 	l.host.log.Debug("connected", zap.String("node", l.peer.Name), zap.Stringer("addr", s.stream.Conn().RemoteMultiaddr()))
 	stop := context.AfterFunc(l.host.ctx, func() { s.end(ErrClosed) })
+	if id, _ := s.live.check(time.Now(), 0, l.host.cfg.PingTimeout); id != 0 {
+		s.out.add(&frame{kind: kindPing, id: id}, false) // the first round trip to show
+	}
 	s.read()
 	stop()
 	wg.Wait()
