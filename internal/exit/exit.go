@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/seed-a893640b/tae/client"
+	"github.com/seed-a893640b/tae/internal/armor"
 	"github.com/seed-a893640b/tae/internal/config"
 )
 
@@ -71,6 +72,7 @@ func Code(err error) int {
 		{client.ErrQuorum, Quorum},
 		{client.ErrNotObject, Input},
 		{client.ErrTooLarge, Input},
+		{armor.ErrArmor, Input},
 	} {
 		if errors.Is(err, c.is) {
 			return c.code

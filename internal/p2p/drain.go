@@ -61,17 +61,10 @@ func (h *Host) streams() (out []*inbound) {
 
 // idle reports whether no request is in progress and every answer is written.
 func (h *Host) idle() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, q := range h.quotas {
-		q.mu.Lock()
-		n := q.requests
-		q.mu.Unlock()
-		if n > 0 {
-			return false
-		}
+	if h.unanswered.Load() > 0 {
+		return false
 	}
-	for _, st := range h.inbound {
+	for _, st := range h.streams() {
 		if !st.out.idle() {
 			return false
 		}

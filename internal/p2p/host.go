@@ -37,13 +37,14 @@ type Host struct {
 	ctx      context.Context
 	cancel   context.CancelFunc
 
-	mu      sync.Mutex
-	closed  bool
-	drain   atomic.Bool // further requests are answered busy
-	wg      sync.WaitGroup
-	inbound map[network.Conn]*inbound
-	quotas  map[[32]byte]*quota
-	buffers sync.Pool // of *[]byte, for outboxes
+	mu         sync.Mutex
+	closed     bool
+	unanswered atomic.Int64 // requests accepted whose answer is not queued
+	drain      atomic.Bool  // further requests are answered busy
+	wg         sync.WaitGroup
+	inbound    map[network.Conn]*inbound
+	quotas     map[[32]byte]*quota
+	buffers    sync.Pool // of *[]byte, for outboxes
 }
 
 // New starts a host: it listens, and keeps a connection to every other node. It

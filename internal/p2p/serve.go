@@ -149,6 +149,7 @@ func (st *inbound) read(wg *sync.WaitGroup) error {
 				st.quota.give(len(f.body))
 				return err
 			}
+			st.host.unanswered.Add(1)
 			wg.Go(func() { st.handle(ctx, f) })
 		case kindCancel:
 			st.mu.Lock()
@@ -187,6 +188,7 @@ func (st *inbound) begin(f *frame) (context.Context, error) {
 
 // handle runs one request. Every request gets exactly one reply.
 func (st *inbound) handle(ctx context.Context, f frame) {
+	defer st.host.unanswered.Add(-1)
 	reply := frame{kind: kindFailed, id: f.id, body: []byte("cancelled or late before it began")}
 	if acquire(ctx, st.quota.turns) {
 		if acquire(ctx, st.host.workers) {
@@ -200,8 +202,10 @@ func (st *inbound) handle(ctx context.Context, f frame) {
 	delete(st.running, f.id)
 	st.mu.Unlock()
 	cancel()
-	st.out.add(&reply, true)
+	// Before the answer: a caller that keeps to the bound may send its next request
+	// on receiving it.
 	st.quota.give(len(f.body))
+	st.out.add(&reply, true)
 }
 
 // acquire takes a place in sem unless ctx ends first.

@@ -1,0 +1,102 @@
+// Command tae-client encrypts and decrypts through a quorum of nodes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-a893640b/tae/client"
+	"github.com/seed-a893640b/tae/internal/exit"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := root().ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "tae-client:", err)
+		if ctx.Err() != nil {
+			err = context.Canceled
+		}
+	}
+	stop()
+	os.Exit(exit.Code(err))
+}
+
+// global are the flags that every command has.
+type global struct {
+	config  string
+	keyset  string
+	timeout time.Duration
+}
+
+func root() *cobra.Command {
+	g := &global{}
+	c := &cobra.Command{
+		Use:   "tae-client",
+		Short: "Encrypt and decrypt through a quorum of nodes",
+		Long: `Encrypt and decrypt through a quorum of nodes. No node sees a plaintext, and no
+node alone can decrypt.
+
+Exit codes: 0 ok, 1 other, 2 usage, 3 input or output, or not a well-formed object,
+4 configuration, 10 too few nodes, 11 denied, 12 does not verify, 13 epoch or keyset
+unknown or retired, 14 nodes busy, 15 other version, 16 nodes gave wrong values,
+20 some items of a batch failed, 130 interrupted.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	f := c.PersistentFlags()
+	f.StringVar(&g.config, "config", "", "the client's configuration (default: the file named by TAE_CONFIG)")
+	f.StringVar(&g.keyset, "keyset", "default", "keyset to use")
+	f.DurationVar(&g.timeout, "timeout", 0, "bound on asking the nodes (default: as configured)")
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.With(exit.Usage, err) })
+	c.AddCommand(keygenCommand(), encryptCommand(g), decryptCommand(g), batchCommand(g), inspectCommand(), statusCommand(g), versionCommand())
+	return c
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	return exit.With(exit.Usage, cobra.NoArgs(cmd, args))
+}
+
+// optionalInput admits at most one argument, an input file.
+func optionalInput(_ *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return exit.With(exit.Usage, errors.New("give at most one input file; without one, standard input is read"))
+	}
+	return nil
+}
+
+// open connects as the configuration says.
+func (g *global) open(ctx context.Context) (*client.Client, error) {
+	file := g.config
+	if file == "" {
+		file = os.Getenv("TAE_CONFIG")
+	}
+	if file == "" {
+		return nil, exit.With(exit.Config, errors.New("no configuration; give --config FILE or set TAE_CONFIG"))
+	}
+	opts := []client.Option{client.WithConfigFile(file)}
+	c, err := client.Open(ctx, opts...)
+	return c, err
+}
+
+// bound limits ctx by --timeout.
+func (g *global) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if g.timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, g.timeout)
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Print the program's version", Args: noArgs, Run: func(c *cobra.Command, _ []string) {
+		fmt.Fprintln(c.OutOrStdout(), "tae-client", exit.Software())
+	}}
+}
