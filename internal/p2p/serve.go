@@ -140,16 +140,18 @@ func (st *inbound) read(wg *sync.WaitGroup) error {
 		}
 		switch f.kind {
 		case kindRequest:
+			st.host.unanswered.Add(1) // before drain is read, so that Drain sees the one or we the other
 			if st.host.drain.Load() || !st.quota.take(len(f.body), st.out.buffered(), cfg.MaxInFlight, cfg.MaxPeerBytes) {
+				st.host.unanswered.Add(-1)
 				st.out.add(&frame{kind: kindBusy, id: f.id}, false)
 				continue
 			}
 			ctx, err := st.begin(&f)
 			if err != nil {
+				st.host.unanswered.Add(-1)
 				st.quota.give(len(f.body))
 				return err
 			}
-			st.host.unanswered.Add(1)
 			wg.Go(func() { st.handle(ctx, f) })
 		case kindCancel:
 			st.mu.Lock()
