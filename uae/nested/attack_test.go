@@ -15,7 +15,7 @@ import (
 
 // simple is Construction 4.1 of the paper: the same layers without bound and
 // pad. It exists to show what the pad is for.
-type simple struct{ key [32]byte }
+type simple struct{}
 
 type simpleCiphertext struct {
 	root [rootSize]byte // in the header under the key
