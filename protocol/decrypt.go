@@ -88,7 +88,7 @@ func (r *DecryptRound) Request() []byte {
 // Add takes a node's answer. An error is a *NodeError: the node refused the whole
 // request or its answer is malformed.
 func (r *DecryptRound) Add(node int, answer []byte) error {
-	body, err := openAnswer(answer)
+	body, err := OpenAnswer(answer)
 	if err == nil {
 		err = r.checkAnswer(node, body)
 	}

@@ -222,7 +222,7 @@ func (r *EncryptRound) Request(node int) []byte {
 // Add takes a node's answer. An error is a *NodeError: the node refused or its
 // answer is malformed, and this round cannot finish.
 func (r *EncryptRound) Add(node int, answer []byte) error {
-	body, err := openAnswer(answer)
+	body, err := OpenAnswer(answer)
 	if err == nil && len(body) != r.items*encryptItemSize(len(r.keysOf(node)), r.detail) {
 		err = fmt.Errorf("%w: %d bytes for %d items", ErrAnswer, len(body), r.items)
 	}

@@ -99,9 +99,9 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // is broken or lies.
 var ErrAnswer = errors.New("malformed answer")
 
-// openAnswer returns what follows the two leading bytes of an OK answer, or the
+// OpenAnswer returns what follows the two leading bytes of an OK answer, or the
 // refusal that it carries.
-func openAnswer(answer []byte) ([]byte, error) {
+func OpenAnswer(answer []byte) ([]byte, error) {
 	s := cryptobyte.String(answer)
 	var version, code uint8
 	if !s.ReadUint8(&version) || !s.ReadUint8(&code) {

@@ -12,6 +12,8 @@ import (
 const (
 	wireVersion = 1
 
+	// OpStatus asks what a node says of itself.
+	OpStatus Op = 17
 	// opKeysets asks for the certificates of the keysets that the caller may use.
 	opKeysets Op = 16
 	// OpMember is the first operation between members; they are not for clients.
@@ -162,7 +164,7 @@ func readKeysetsRequest(b []byte) (name string, err error) {
 // ParseKeysetsAnswer reads the answer to KeysetsRequest. The certificates are
 // parsed, not verified.
 func ParseKeysetsAnswer(answer []byte) ([]*Certificate, error) {
-	b, err := openAnswer(answer)
+	b, err := OpenAnswer(answer)
 	if err != nil {
 		return nil, err
 	}

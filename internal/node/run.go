@@ -25,6 +25,9 @@ const (
 	ConfigFile = "node.yaml"
 	SocketFile = "admin.sock"
 	lockFile   = "lock"
+
+	// drainLimit bounds the wait for answers under way when a node stops.
+	drainLimit = 2 * time.Second
 )
 
 // Options of a process that runs a node.
@@ -127,6 +130,11 @@ func (n *Node) serve(ctx context.Context, o Options, cfg *config.Node) error {
 	}
 	<-ctx.Done()
 	n.log.Info("stopping")
+	drain, cancel := context.WithTimeout(context.Background(), drainLimit)
+	defer cancel()
+	if err := host.Drain(drain); err != nil {
+		n.log.Warn("requests under way were dropped", zap.Error(err))
+	}
 	return nil
 }
 

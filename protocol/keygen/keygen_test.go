@@ -418,4 +418,3 @@ func FuzzState(f *testing.F) {
 		}
 	})
 }
-
