@@ -12,16 +12,17 @@ import "math/bits"
 // only where they could overflow. With q < 2^60, 16q fits a word. Nothing
 // branches on a value, since values depend on the key.
 //
-// The ring package of lattigo has such a transform as well; this one is a
-// quarter faster for the single prime that is needed, because the product, the
-// first four layers and the scaling share one pass over memory.
+// The ring package of lattigo has such a transform too. For one prime this one
+// takes two thirds of its time, as the product, the first layers and the scaling
+// share a pass over memory, and with AVX2 a third.
 type ntt struct {
 	n      int
 	q      uint64
 	qInv   uint64      // 1/q mod 2^64, for Montgomery products
-	shift  int         // the length of q in bits
-	blocks [][15]twist // factors of the first four layers, per 16 values
-	layers [][]twist   // factors of each further layer
+	shift  int         // the length of q in bits: q = 2^shift - 2^14 + 1
+	root   []twist     // powers of 1/psi, place i having exponent rev(i)
+	blocks [][15]twist // the factors of the first four layers, per 16 values
+	vector bool        // use layerAVX2
 }
 
 // A twist is a constant factor w with f = floor(w*2^64/q), which makes the
@@ -31,38 +32,44 @@ type twist struct{ w, f uint64 }
 // newNTT builds the tables for a root psi with psi^n = -1. Value j of a vector
 // belongs to psi^(2*rev(j)+1), rev reversing log2(n) bits.
 func newNTT(n int, q, psi uint64) *ntt {
-	t := &ntt{n: n, q: q, qInv: inverseWord(q), shift: bits.Len64(q)}
+	t := &ntt{n: n, q: q, qInv: inverseWord(q), shift: bits.Len64(q), vector: haveAVX2()}
 	logn := bits.Len(uint(n)) - 1
 	inv := power(psi, 2*uint64(n)-1, q)
-	root := make([]twist, n)
+	t.root = make([]twist, n)
 	for i, w := 0, uint64(1); i < n; i++ {
 		f, _ := bits.Div64(w, 0, q)
-		root[bits.Reverse64(uint64(i))>>(64-logn)] = twist{w, f}
+		t.root[bits.Reverse64(uint64(i))>>(64-logn)] = twist{w, f}
 		w = mulMod(w, inv, q)
 	}
 	t.blocks = make([][15]twist, n/16)
 	for i := range t.blocks {
 		b := &t.blocks[i]
-		copy(b[:8], root[n/2+8*i:])
-		copy(b[8:12], root[n/4+4*i:])
-		copy(b[12:14], root[n/8+2*i:])
-		b[14] = root[n/16+i]
-	}
-	for h := n / 32; h >= 1; h /= 2 {
-		t.layers = append(t.layers, root[h:2*h])
+		copy(b[:8], t.root[n/2+8*i:])
+		copy(b[8:12], t.root[n/4+4*i:])
+		copy(b[12:14], t.root[n/8+2*i:])
+		b[14] = t.root[n/16+i]
 	}
 	return t
 }
+
+// factors is one factor for each block of the layer that pairs values step
+// apart.
+func (t *ntt) factors(step int) []twist { return t.root[t.n/(2*step) : t.n/step] }
 
 // mulInverse sets out to n * 2^-64 * InverseNTT(a o s) for a, s in [0, q). The
 // constant is part of the definition of the PRF and saves a scaling. Results
 // are in [0, 8q).
 func (t *ntt) mulInverse(out, a, s []uint64) {
-	t.product16(out[:t.n], a[:t.n], s[:t.n])
-	step, q := 16, t.q
-	for i, layer := range t.layers {
-		for j := range layer {
-			w := layer[j]
+	t.product(out[:t.n], a[:t.n], s[:t.n])
+	if t.vector {
+		for i, step := 0, 4; step < t.n; i, step = i+1, 2*step {
+			layerAVX2(out[:t.n], t.factors(step), step, t.q, t.shift, i%2 == 1)
+		}
+		return
+	}
+	q := t.q
+	for i, step := 0, 16; step < t.n; i, step = i+1, 2*step {
+		for j, w := range t.factors(step) {
 			b := out[2*step*j:][:2*step]
 			x, y := b[:step], b[step:]
 			if i%2 == 0 { // values below 4q
@@ -73,7 +80,6 @@ func (t *ntt) mulInverse(out, a, s []uint64) {
 			butterfliesWeak(x[:step/2], y, w, q, t.shift)
 			butterflies(x[step/2:], y[step/2:], w, 4*q, q)
 		}
-		step *= 2
 	}
 }
 
@@ -125,8 +131,9 @@ func reduce(x, q uint64, shift int) uint64 {
 	return x + q&uint64(int64(x)>>63)
 }
 
-// product16 multiplies and runs the first four layers, on 16 values at a time.
-func (t *ntt) product16(out, a, s []uint64) {
+// product multiplies and runs the first layers, on 16 values at a time: four
+// layers, or the two that layerAVX2 leaves. Results are below 4q.
+func (t *ntt) product(out, a, s []uint64) {
 	q, qi := t.q, t.qInv
 	for i := range t.blocks {
 		if len(out) < 16 || len(a) < 16 || len(s) < 16 {
@@ -141,16 +148,22 @@ func (t *ntt) product16(out, a, s []uint64) {
 		b[10], b[11] = montgomery(x[10], y[10], q, qi), montgomery(x[11], y[11], q, qi)
 		b[12], b[13] = montgomery(x[12], y[12], q, qi), montgomery(x[13], y[13], q, qi)
 		b[14], b[15] = montgomery(x[14], y[14], q, qi), montgomery(x[15], y[15], q, qi)
-		layers16(b, &t.blocks[i], q, t.shift)
+		layers12(b, &t.blocks[i], q)
+		if t.vector {
+			b[0], b[4] = weak(b[0], q, t.shift), weak(b[4], q, t.shift)
+			b[8], b[12] = weak(b[8], q, t.shift), weak(b[12], q, t.shift)
+		} else {
+			layers34(b, &t.blocks[i], q, t.shift)
+		}
 		out, a, s = out[16:], a[16:], s[16:]
 	}
 }
 
-// layers16 is written out: as loops it takes half as long again.
+// layers12 and layers34 are written out: as loops they take half as long again.
 //
-// It takes values below 2q and leaves them below 4q. Only the places that
-// are sums of sums can come to 16q, so only three need a reduction.
-func layers16(b *[16]uint64, w *[15]twist, q uint64, shift int) {
+// layers12 takes values below 2q. The sums of sums, every fourth, can then come
+// to 8q, the others to 4q.
+func layers12(b *[16]uint64, w *[15]twist, q uint64) {
 	c := 2 * q
 	butterfly(b, 0, 1, &w[0], c, q)
 	butterfly(b, 2, 3, &w[1], c, q)
@@ -169,7 +182,12 @@ func layers16(b *[16]uint64, w *[15]twist, q uint64, shift int) {
 	butterfly(b, 9, 11, &w[10], c, q)
 	butterfly(b, 12, 14, &w[11], c, q)
 	butterfly(b, 13, 15, &w[11], c, q)
-	c = 8 * q
+}
+
+// layers34 takes what layers12 leaves. Only three places can come to 16q or
+// above 4q in the end.
+func layers34(b *[16]uint64, w *[15]twist, q uint64, shift int) {
+	c := 8 * q
 	butterfly(b, 0, 4, &w[12], c, q)
 	butterfly(b, 1, 5, &w[12], c, q)
 	butterfly(b, 2, 6, &w[12], c, q)

@@ -56,7 +56,7 @@ func TestMulInverse(t *testing.T) {
 				x := power(psi, e, c.q)
 				a[j], s[j] = at(f, x, c.q), at(g, x, c.q)
 			}
-			tr.mulInverse(out, a, s)
+			bothWays(t, tr, out, a, s)
 			r := power(2, 64, c.q)
 			for i, p := range schoolbook(f, g, c.q) {
 				if out[i] >= 8*c.q {
@@ -64,6 +64,73 @@ func TestMulInverse(t *testing.T) {
 				}
 				if mulMod(out[i]%c.q, r, c.q) != mulMod(p, uint64(n), c.q) {
 					t.Fatalf("q=%d n=%d: coefficient %d differs", c.q, n, i)
+				}
+			}
+		}
+	}
+}
+
+// bothWays runs mulInverse in Go and, where there is AVX2, in assembly, and
+// requires that they agree.
+func bothWays(t *testing.T, tr *ntt, out, a, s []uint64) {
+	t.Helper()
+	plain := *tr
+	plain.vector = false
+	plain.mulInverse(out, a, s)
+	if !tr.vector {
+		return
+	}
+	other := make([]uint64, len(out))
+	tr.mulInverse(other, a, s)
+	for i := range out {
+		if out[i]%tr.q != other[i]%tr.q || other[i] >= 8*tr.q || out[i] >= 8*tr.q {
+			t.Fatalf("q=%d n=%d: assembly and Go differ at %d: %d, %d", tr.q, tr.n, i, other[i], out[i])
+		}
+	}
+}
+
+// Values in all residues and at both ends of the range, through one layer at a
+// time and through all.
+func TestAssemblyAgreesWithGo(t *testing.T) {
+	for _, p := range []Params{R60, R50} {
+		r := must(newRing(p))
+		if !r.ntt.vector {
+			t.Skip("no AVX2")
+		}
+		rng := rand.New(rand.NewPCG(3, uint64(p)))
+		v := make([]uint64, r.n)
+		for _, reduced := range []bool{false, true} {
+			c, bound := 4*r.q, 8*r.q
+			if reduced {
+				c, bound = 8*r.q, r.q+1<<19
+			}
+			for _, step := range []int{4, 8, 64, r.n / 2} {
+				for round := range 20 {
+					for i := range v {
+						switch v[i] = rng.Uint64N(c); rng.Uint64() % 8 {
+						case 0:
+							v[i] = c - 1 - rng.Uint64N(3)
+						case 1:
+							v[i] = rng.Uint64N(3)
+						case 2:
+							v[i] = v[i] &^ (1<<32 - 1)
+						}
+						if round == 0 {
+							v[i] = c - 1
+						}
+					}
+					in := append([]uint64(nil), v...)
+					layerAVX2(v, r.ntt.factors(step), step, r.q, r.ntt.shift, reduced)
+					for i := range v {
+						w := r.ntt.factors(step)[i/(2*step)].w
+						want := (in[i]%r.q + in[i^step]%r.q) % r.q
+						if i&step != 0 {
+							want = mulMod((in[i^step]%r.q+r.q-in[i]%r.q)%r.q, w, r.q)
+						}
+						if v[i]%r.q != want || i&step != 0 && v[i] >= 4*r.q || v[i] >= bound && i&step == 0 {
+							t.Fatalf("%d: step %d: place %d: %d", p, step, i, v[i])
+						}
+					}
 				}
 			}
 		}
@@ -94,9 +161,9 @@ func TestMulInverseExtremes(t *testing.T) {
 			for i := range all {
 				all[i] = q - 1
 			}
-			r.ntt.mulInverse(x, a, s)
-			r.ntt.mulInverse(y, a, rest)
-			r.ntt.mulInverse(z, a, all)
+			bothWays(t, r.ntt, x, a, s)
+			bothWays(t, r.ntt, y, a, rest)
+			bothWays(t, r.ntt, z, a, all)
 			for i := range x {
 				if (x[i]%q+y[i]%q)%q != z[i]%q {
 					t.Fatalf("%d, pattern %d: not linear at %d", p, pattern, i)
