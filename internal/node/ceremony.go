@@ -357,10 +357,11 @@ func (n *Node) takeProposal(from int, e *exchange) {
 		n.pending[e.id] = &proposal{s, terms}
 		n.log.Info("proposal", zap.String("keyset", terms.Name), zap.String("from", n.name(s.Sender)), zap.Int("n", terms.N), zap.Int("t", terms.T),
 			zap.Bool("auto_accept", n.cfg.AutoAccept))
-		if n.cfg.AutoAccept {
-			if err := n.accept(e.id); err != nil {
-				n.log.Error("cannot accept", zap.String("keyset", terms.Name), zap.Error(err))
-			}
+	}
+	// Also a proposal that is known: the disk may have been full the last time.
+	if p := n.pending[e.id]; p != nil && n.cfg.AutoAccept {
+		if err := n.accept(e.id); err != nil {
+			n.log.Error("cannot accept", zap.String("keyset", p.terms.Name), zap.Error(err))
 		}
 	}
 }
