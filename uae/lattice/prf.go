@@ -97,10 +97,19 @@ func (r *ring) uniform(v []uint64, st cipher.Stream, buf []byte) {
 		b := buf[:8*len(v)]
 		clear(b)
 		st.XORKeyStream(b, b)
+		var over uint64
+		for i := range v {
+			x := le.Uint64(b[8*i:8*i+8]) & mask
+			v[i] = x
+			over |= r.q - 1 - x
+		}
+		if over>>63 == 0 {
+			return
+		}
 		n := 0
-		for ; len(b) >= 8 && n < len(v); b = b[8:] {
-			v[n] = le.Uint64(b) & mask
-			if v[n] < r.q {
+		for _, x := range v {
+			if x < r.q {
+				v[n] = x
 				n++
 			}
 		}
