@@ -34,10 +34,9 @@ type sealing struct {
 	object []byte // room for the header, then a message's body
 }
 
-func newEncryption(cert *Certificate, author *Author, items int) *Encryption {
-	b := author.seed(labelSeedOpenings).Sum()
-	defer clear(b[:])
-	return &Encryption{cert: cert, layout: cert.Layout(), author: author, open: newOpenings(&b, cert.N),
+// newEncryption takes the secret b of the openings; it does not keep it.
+func newEncryption(cert *Certificate, author *Author, items int, b *[32]byte) *Encryption {
+	return &Encryption{cert: cert, layout: cert.Layout(), author: author, open: newOpenings(b, cert.N),
 		items: make([]sealing, items), rhos: make([]Rho, items)}
 }
 
@@ -51,7 +50,7 @@ func EncryptMessages(cert *Certificate, author *Author, messages []Message) (*En
 	if len(messages) == 0 || len(messages) > int(cert.Limits.MaxBatch) {
 		return nil, fmt.Errorf("protocol: %d messages in one request, allowed are 1 to %d", len(messages), cert.Limits.MaxBatch)
 	}
-	e := newEncryption(cert, author, len(messages))
+	b := author.seed(labelSeedOpenings).Sum()
 	seed := author.seed(labelSeedMessages)
 	for i := range messages {
 		if len(messages[i].Plaintext) > MaxMessage {
@@ -61,7 +60,14 @@ func EncryptMessages(cert *Certificate, author *Author, messages []Message) (*En
 	}
 	sum := seed.Sum()
 	defer clear(sum[:])
-	expand(&sum, e.rhos)
+	defer clear(b[:])
+	return encryptMessages(cert, author, messages, &b, &sum), nil
+}
+
+// encryptMessages is EncryptMessages with the secrets given.
+func encryptMessages(cert *Certificate, author *Author, messages []Message, b, seed *[32]byte) *Encryption {
+	e := newEncryption(cert, author, len(messages), b)
+	expand(seed, e.rhos)
 	context := sessionContext(cert.Keyset, cert.Suite, author.Key, &e.open.r)
 	params := e.params(KindMessage)
 	header := SealedHeaderSize(e.layout.Params)
@@ -80,7 +86,7 @@ func EncryptMessages(cert *Certificate, author *Author, messages []Message) (*En
 		it.w = freshCommitment(&e.rhos[i], cert.Epoch, &body, &ad)
 		it.x = freshIdentity(&context, &it.w)
 	}
-	return e, nil
+	return e
 }
 
 // A Stream is the encryption of one file or pipe. A pipe's header comes before
@@ -100,14 +106,17 @@ type StreamHints struct {
 	ModTime    int64 // nanoseconds since 1970
 }
 
-func newStream(cert *Certificate, author *Author, kind Kind, aad []byte, hints *StreamHints) *Stream {
-	s := &Stream{Encryption: newEncryption(cert, author, 1), aad: aad}
+// streamSeeds draws the secrets of a stream: b of the openings and the seed.
+func streamSeeds(author *Author, kind Kind, hints *StreamHints) (b, seed [32]byte) {
+	return author.seed(labelSeedOpenings).Sum(), author.seed(labelSeedStream).Byte(byte(kind)).Var(hints.FirstChunk).
+		Var([]byte(hints.Name)).Uint64(uint64(hints.Size)).Uint64(uint64(hints.ModTime)).Sum()
+}
+
+func newStream(cert *Certificate, author *Author, kind Kind, aad []byte, b, seed *[32]byte) *Stream {
+	s := &Stream{Encryption: newEncryption(cert, author, 1, b), aad: aad}
 	s.items[0].params = s.params(kind)
 	s.items[0].object = make([]byte, SealedHeaderSize(s.layout.Params))
-	seed := author.seed(labelSeedStream).Byte(byte(kind)).Var(hints.FirstChunk).Var([]byte(hints.Name)).
-		Uint64(uint64(hints.Size)).Uint64(uint64(hints.ModTime)).Sum()
-	defer clear(seed[:])
-	expand(&seed, s.rhos)
+	expand(seed, s.rhos)
 	return s
 }
 
@@ -122,7 +131,14 @@ func (s *Stream) commit(body *[32]byte) {
 // NewFile starts a file: body is where the bytes after the header go. Write the
 // data, call FinishBody, run the round, and put the header in its place.
 func NewFile(cert *Certificate, author *Author, aad []byte, hints *StreamHints, body io.Writer) (*Stream, error) {
-	s := newStream(cert, author, KindFile, aad, hints)
+	b, seed := streamSeeds(author, KindFile, hints)
+	defer clear(b[:])
+	defer clear(seed[:])
+	return newFile(cert, author, aad, body, &b, &seed)
+}
+
+func newFile(cert *Certificate, author *Author, aad []byte, body io.Writer, b, seed *[32]byte) (*Stream, error) {
+	s := newStream(cert, author, KindFile, aad, b, seed)
 	w, err := newBodyWriter(body, KindFile, &s.rhos[0], &author.Key, &s.open.r)
 	if err != nil {
 		return nil, err
@@ -144,7 +160,14 @@ func (s *Stream) FinishBody() error {
 
 // NewPipe starts a pipe. Run the round, write the header, then StartBody.
 func NewPipe(cert *Certificate, author *Author, aad []byte, hints *StreamHints) *Stream {
-	s := newStream(cert, author, KindPipe, aad, hints)
+	b, seed := streamSeeds(author, KindPipe, hints)
+	defer clear(b[:])
+	defer clear(seed[:])
+	return newPipe(cert, author, aad, &b, &seed)
+}
+
+func newPipe(cert *Certificate, author *Author, aad []byte, b, seed *[32]byte) *Stream {
+	s := newStream(cert, author, KindPipe, aad, b, seed)
 	commitment := bodyKey(&s.rhos[0], labelCommitKey)
 	body := pipeCommitment(&commitment)
 	s.commit(&body)
