@@ -260,9 +260,11 @@ func (a *Attempt) Step() (changed bool, err error) {
 		if a.phase == before {
 			return changed, nil
 		}
-		// The phases in between follow from what is stored and what the others say
-		// again; these three do not.
-		changed = changed || a.phase == AwaitCertificates || a.phase == Complete || a.phase == Abandoned
+		// Keys and checks are made again from what is stored and what the others say
+		// again. The commits must be stored before anything is revealed: a member
+		// that forgot them in a crash would take others, made with knowledge of what
+		// it has revealed.
+		changed = changed || a.phase == AwaitReveals || a.phase == AwaitCertificates || a.phase == Complete || a.phase == Abandoned
 	}
 }
 

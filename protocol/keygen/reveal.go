@@ -38,7 +38,7 @@ func (a *Attempt) Reveal(to int, transcript [32]byte) (secret.Bytes, error) {
 	switch {
 	case a.fault != nil:
 		return secret.Bytes{}, a.fault
-	case !ok || a.phase >= Complete:
+	case !ok || a.phase < AwaitReveals || a.phase >= Complete: // before AwaitReveals the commits are not stored
 		return secret.Bytes{}, fmt.Errorf("keygen: nothing to reveal while %v", a.phase)
 	case own != transcript:
 		return secret.Bytes{}, fmt.Errorf("keygen: node %d has other commitments than this node", to)

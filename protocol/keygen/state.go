@@ -15,13 +15,14 @@ import (
 const stateVersion = 1
 
 // Marshal encodes what a member must still know after a crash (section 11.2): the
-// terms, its own statements, and by phase its seed, its keys, the certificate or
-// all abandon statements. It is secret.
+// terms, its own statements, and by phase its seed, all commits that it reveals for,
+// its keys, the certificate or all abandon statements. It is secret.
 func (a *Attempt) Marshal() secret.Bytes {
 	c := cryptobyte.NewBuilder(nil)
 	c.AddUint8(stateVersion)
 	phase := a.phase
-	if phase == AwaitReveals || phase == AwaitChecks {
+	revealing := phase == AwaitReveals || phase == AwaitChecks
+	if revealing {
 		phase = AwaitCommits // the rest is made again from what the others say again
 	}
 	c.AddUint8(uint8(phase))
@@ -46,7 +47,8 @@ func (a *Attempt) Marshal() secret.Bytes {
 	addVar(c, cert)
 	var keep []*Statement
 	for _, s := range a.Statements() {
-		if phase != Complete && (s.Sender == a.self || s.Kind == Proposal || s.Kind == Abandon || phase == AwaitCertificates && s.Kind == Check) {
+		if phase != Complete && (s.Sender == a.self || s.Kind == Proposal || s.Kind == Abandon ||
+			revealing && s.Kind == Commit || phase == AwaitCertificates && s.Kind == Check) {
 			keep = append(keep, s)
 		}
 	}
