@@ -19,6 +19,10 @@ const (
 	// OpMember is the first operation between members; they are not for clients.
 	OpMember Op = 32
 
+	// MaxAnswer bounds the items of an answer in bytes: with what comes before
+	// them they fit a frame of 4 MiB.
+	MaxAnswer = 4<<20 - 64
+
 	flagDetail = 1
 )
 

@@ -217,6 +217,9 @@ func (s *Server) encrypt(caller Caller, e *Epoch, t *target, keys []int, rest []
 	if r.items > int(cert.Limits.MaxBatch) {
 		return nil, refuse(CodeTooLarge, "%d items, at most %d are allowed in one request", r.items, cert.Limits.MaxBatch)
 	}
+	if err := checkAnswerSize(r.items * encryptItemSize(len(keys), t.detail)); err != nil {
+		return nil, err
+	}
 	if !r.checkOpening(s.node) {
 		return nil, refuse(CodeBadOpening, "the secret does not open the commitment of node %d", s.node)
 	}
@@ -234,6 +237,15 @@ func (s *Server) encrypt(caller Caller, e *Epoch, t *target, keys []int, rest []
 		answer = appendTags(answer, e.Share, &sc, t.mode, &x, keys)
 	}
 	return answer, nil
+}
+
+// checkAnswerSize refuses work whose answer no frame could carry: in keysets with
+// many keys a short request would else cost hundreds of megabytes.
+func checkAnswerSize(size int) error {
+	if size > MaxAnswer {
+		return refuse(CodeTooLarge, "the answer would have %d bytes, at most %d are possible; ask for fewer items", size, MaxAnswer)
+	}
+	return nil
 }
 
 // encryptItemSize is the length of an item in an encrypt answer.
@@ -286,6 +298,9 @@ func (s *Server) decrypt(caller Caller, e *Epoch, t *target, keys []int, rest []
 	}
 	if count > int(cert.Limits.MaxBatch) {
 		return nil, refuse(CodeTooLarge, "%d items, at most %d are allowed in one request", count, cert.Limits.MaxBatch)
+	}
+	if err := checkAnswerSize(count * (1 + maskItemSize(len(keys), t.detail))); err != nil {
+		return nil, err
 	}
 	if refusal := s.gate(caller, cert.Name, OpDecrypt, count); refusal != nil {
 		return nil, refusal
