@@ -106,7 +106,7 @@ func mangled(b []byte) error {
 		return notObject("it was converted to UTF-16, as some shells do on redirection; write it with -o")
 	case len(b) >= 4 && string(b[:4]) == "\xc2\x89TA":
 		return notObject("it was converted to UTF-8 text on the way")
-	case len(b) >= 6 && string(b[:6]) == "\x89TAE\n\x1a", len(b) >= 6 && string(b[:6]) == "\x89TAE\r\r":
+	case len(b) >= len(Magic) && string(b[:4]) == Magic[:4]:
 		return notObject("its line ends were converted on the way")
 	case len(b) >= 10 && string(b[:10]) == "-----BEGIN":
 		return notObject("it is armored text")

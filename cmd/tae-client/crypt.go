@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-a893640b/tae/client"
 	"github.com/seed-a893640b/tae/internal/armor"
+	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/config"
 	"github.com/seed-a893640b/tae/internal/exit"
 )
@@ -234,7 +235,7 @@ func keygenCommand() *cobra.Command {
 		Short:   "Make a client key and print its public key",
 		Long:    "Make a client key, write it to a new file readable by you only, and print the public\nkey, which goes under clients in the cluster file. An existing file is never replaced.",
 		Example: "  tae-client keygen -o client.key",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if output == "" {
 				return exit.With(exit.Usage, errors.New("-o FILE is required: the key is written nowhere else"))

@@ -4,31 +4,17 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a893640b/tae/client"
+	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/exit"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := root().ExecuteContext(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "tae-client:", err)
-		if ctx.Err() != nil {
-			err = context.Canceled
-		}
-	}
-	stop()
-	os.Exit(exit.Code(err))
-}
+func main() { cli.Main(root()) }
 
 // global are the flags that every command has.
 type global struct {
@@ -49,20 +35,13 @@ Exit codes: 0 ok, 1 other, 2 usage, 3 input or output, or not a well-formed obje
 4 configuration, 10 too few nodes, 11 denied, 12 does not verify, 13 epoch or keyset
 unknown or retired, 14 nodes busy, 15 other version, 16 nodes gave wrong values,
 20 some items of a batch failed, 130 interrupted.`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
 	}
 	f := c.PersistentFlags()
 	f.StringVar(&g.config, "config", "", "the client's configuration (default: the file named by TAE_CONFIG)")
 	f.StringVar(&g.keyset, "keyset", "default", "keyset to use")
 	f.DurationVar(&g.timeout, "timeout", 0, "bound on asking the nodes (default: as configured)")
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.With(exit.Usage, err) })
-	c.AddCommand(keygenCommand(), encryptCommand(g), decryptCommand(g), batchCommand(g), inspectCommand(), statusCommand(g), versionCommand())
+	c.AddCommand(keygenCommand(), encryptCommand(g), decryptCommand(g), batchCommand(g), inspectCommand(), statusCommand(g), cli.VersionCommand())
 	return c
-}
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	return exit.With(exit.Usage, cobra.NoArgs(cmd, args))
 }
 
 // optionalInput admits at most one argument, an input file.
@@ -93,10 +72,4 @@ func (g *global) bound(ctx context.Context) (context.Context, context.CancelFunc
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(ctx, g.timeout)
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the program's version", Args: noArgs, Run: func(c *cobra.Command, _ []string) {
-		fmt.Fprintln(c.OutOrStdout(), "tae-client", exit.Software())
-	}}
 }

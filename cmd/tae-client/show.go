@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/seed-a893640b/tae/client"
 	"github.com/seed-a893640b/tae/internal/armor"
+	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/exit"
 )
 
@@ -37,7 +37,7 @@ func inspectCommand() *cobra.Command {
 				return err
 			}
 			if asJSON {
-				return printJSON(c.OutOrStdout(), inspection{1, info.Kind, info.Suite, info.Mode, info.Keyset, info.Epoch, info.Moved, info.Tags, info.HeaderSize})
+				return cli.PrintJSON(c.OutOrStdout(), inspection{1, info.Kind, info.Suite, info.Mode, info.Keyset, info.Epoch, info.Moved, info.Tags, info.HeaderSize})
 			}
 			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintf(w, "kind\t%s\nsuite\t%s\nmode\t%s\nkeyset\t%s\nepoch\t%d\n", info.Kind, info.Suite, info.Mode, info.Keyset, info.Epoch)
@@ -59,12 +59,6 @@ type inspection struct {
 	Moved         bool   `json:"moved"`
 	Tags          int    `json:"tags"`
 	HeaderBytes   int    `json:"header_bytes"`
-}
-
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 // statusOutput is the JSON form of status.
@@ -102,7 +96,7 @@ func statusCommand(g *global) *cobra.Command {
 		Use:   "status",
 		Short: "Show which nodes answer and which keysets have a quorum",
 		Long:  "Show which nodes answer and which keysets have a quorum. The exit code is 10 when a\nkeyset has none, or no node answers. What nodes say of themselves is not proven.",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cl, err := g.open(c.Context())
 			if err != nil {
@@ -117,7 +111,7 @@ func statusCommand(g *global) *cobra.Command {
 			}
 			s := summarise(nodes)
 			if asJSON {
-				err = printJSON(c.OutOrStdout(), s)
+				err = cli.PrintJSON(c.OutOrStdout(), s)
 			} else {
 				err = s.print(c.OutOrStdout())
 			}

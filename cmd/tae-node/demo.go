@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a893640b/tae/client"
+	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/devcluster"
 )
 
@@ -26,7 +27,7 @@ func demoCommand() *cobra.Command {
 of them holds whole, a client encrypts and decrypts a file and a batch through two of
 them, goes on with one stopped, fails with two stopped, and a client without the
 right is refused. Exits 0 only if all of it held.`,
-		Args: noArgs,
+		Args: cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			dir, err := os.MkdirTemp("", "tae-demo-")
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/devcluster"
 	"github.com/seed-a893640b/tae/internal/exit"
 )
@@ -26,7 +27,7 @@ word "ready". Stops cleanly on SIGINT and SIGTERM.
 
 The passphrases lie in files beside the keys: this is not for production.`,
 		Example: "  tae-node dev --nodes 3 --threshold 2 --dir ./cluster",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if suite != "tae1" {
 				return exit.With(exit.Usage, fmt.Errorf("unknown suite %q; there is tae1", suite))

@@ -11,13 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-a893640b/tae/dprf"
+	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/exit"
 	"github.com/seed-a893640b/tae/internal/node"
 	"github.com/seed-a893640b/tae/protocol"
 )
 
 func keysetCommand() *cobra.Command {
-	parent := &cobra.Command{Use: "keyset", Short: "Make and list keysets"}
+	parent := cli.Group(&cobra.Command{Use: "keyset", Short: "Make and list keysets"})
 	parent.AddCommand(createCommand(), listCommand(),
 		verbCommand("accept", "Accept a proposed keyset, so that its keys are made"),
 		verbCommand("abort", "Give up a keyset that is being made, or refuse a proposal"),
@@ -37,7 +38,7 @@ func createCommand() *cobra.Command {
 with ` + "`tae-node keyset accept NAME`" + `, or auto_accept in its node.yaml does. The
 keyset exists when all members have stored their keys, and not before.`,
 		Example: "  tae-node keyset create orders --threshold 2 --dir /var/lib/tae",
-		Args:    oneArg("keyset name"),
+		Args:    cli.OneArg("keyset name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			k.Name = args[0]
 			if err := parseSuite(suite, &k); err != nil {
@@ -138,7 +139,7 @@ func waitServing(ctx context.Context, w io.Writer, dir, id string, attempt uint1
 
 func printKeyset(c *cobra.Command, k *node.KeysetInfo, asJSON bool) error {
 	if asJSON {
-		return printJSON(c.OutOrStdout(), k)
+		return cli.PrintJSON(c.OutOrStdout(), k)
 	}
 	return printKeysets(c.OutOrStdout(), []node.KeysetInfo{*k})
 }
@@ -149,7 +150,7 @@ func verbCommand(verb, short string) *cobra.Command {
 	c := &cobra.Command{
 		Use:   verb + " NAME --dir DIR",
 		Short: short,
-		Args:  oneArg("keyset name"),
+		Args:  cli.OneArg("keyset name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			info, err := node.KeysetVerb(c.Context(), dir, args[0], verb)
 			if err != nil {
@@ -168,14 +169,14 @@ func listCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list --dir DIR",
 		Short: "List the keysets that the node knows",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := node.Status(c.Context(), dir)
 			if err != nil {
 				return err
 			}
 			if jsonOut {
-				return printJSON(c.OutOrStdout(), s.Keysets)
+				return cli.PrintJSON(c.OutOrStdout(), s.Keysets)
 			}
 			return printKeysets(c.OutOrStdout(), s.Keysets)
 		},

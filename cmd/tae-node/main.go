@@ -2,28 +2,15 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/exit"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := root().ExecuteContext(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "tae-node:", err)
-	}
-	stop()
-	os.Exit(exit.Code(err))
-}
+func main() { cli.Main(root()) }
 
 func root() *cobra.Command {
 	c := &cobra.Command{
@@ -34,28 +21,11 @@ func root() *cobra.Command {
 Every command works on a node's directory (--dir). A running node is administered
 over a Unix socket in that directory, never over the network.
 
-Exit codes: 0 ok, 1 other, 2 usage, 3 input or output, 4 configuration,
-13 unknown keyset, 130 interrupted.`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+Exit codes: 0 ok, 1 other, 2 usage, 3 input or output, 4 configuration or passphrase,
+10 members missing, 13 unknown keyset, 130 interrupted.`,
 	}
-	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.With(exit.Usage, err) })
-	c.AddCommand(initCommand(), runCommand(), keysetCommand(), statusCommand(), configCommand(), devCommand(), demoCommand(), versionCommand())
+	c.AddCommand(initCommand(), runCommand(), keysetCommand(), statusCommand(), configCommand(), devCommand(), demoCommand(), cli.VersionCommand())
 	return c
-}
-
-// noArgs makes stray arguments a usage error.
-func noArgs(cmd *cobra.Command, args []string) error {
-	return exit.With(exit.Usage, cobra.NoArgs(cmd, args))
-}
-
-func oneArg(what string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return exit.With(exit.Usage, fmt.Errorf("give exactly one %s", what))
-		}
-		return nil
-	}
 }
 
 // dirFlag adds --dir, which every command needs.
@@ -69,10 +39,4 @@ func dirFlag(c *cobra.Command, dir *string) *cobra.Command {
 		return run(cmd, args)
 	}
 	return c
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Print the program's version", Args: noArgs, Run: func(c *cobra.Command, _ []string) {
-		fmt.Fprintln(c.OutOrStdout(), "tae-node", exit.Software())
-	}}
 }

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
+	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/config"
 	"github.com/seed-a893640b/tae/internal/exit"
 	"github.com/seed-a893640b/tae/internal/node"
@@ -27,7 +28,7 @@ func initCommand() *cobra.Command {
 		Long: `Make a node directory with a new identity, sealed under a passphrase, and print
 its public key, which goes into the cluster file of every node and client.`,
 		Example: "  tae-node init --dir /var/lib/tae --name n1 --passphrase-file /etc/tae/passphrase",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if pass == (config.Passphrase{}) {
 				pass.File = "passphrase"
@@ -56,7 +57,7 @@ func runCommand() *cobra.Command {
 		Use:     "run --dir DIR",
 		Short:   "Run the node until SIGINT or SIGTERM",
 		Example: "  tae-node run --dir /var/lib/tae",
-		Args:    noArgs,
+		Args:    cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, _, _, err := node.Check(dir)
 			if err != nil {
@@ -72,8 +73,12 @@ func runCommand() *cobra.Command {
 			}
 			log := newLogger(c.ErrOrStderr(), cfg.LogLevel)
 			defer log.Sync() //nolint:errcheck // nothing is left to tell it to
-			return node.Run(ctx, node.Options{Dir: dir, Software: exit.Software(), Logger: log,
+			err = node.Run(ctx, node.Options{Dir: dir, Software: cli.Software(), Logger: log,
 				Ready: func(addrs []string) { log.Info("ready", zap.Strings("addrs", addrs)) }})
+			if errors.Is(err, node.ErrPassphrase) {
+				return exit.With(exit.Config, err)
+			}
+			return err
 		},
 	}
 	c.Flags().BoolVar(&withStdin, "exit-with-stdin", false, "stop when standard input ends")
@@ -94,11 +99,11 @@ func newLogger(w io.Writer, level string) *zap.Logger {
 
 func configCommand() *cobra.Command {
 	var dir string
-	parent := &cobra.Command{Use: "config", Short: "Check the configuration"}
+	parent := cli.Group(&cobra.Command{Use: "config", Short: "Check the configuration"})
 	validate := &cobra.Command{
 		Use:   "validate --dir DIR",
 		Short: "Check node.yaml, cluster.yaml and policy.yaml and say what they amount to",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			cfg, cluster, policy, err := node.Check(dir)
 			if err != nil {
@@ -124,14 +129,14 @@ func statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status --dir DIR",
 		Short: "Show the running node, its connections and its keysets",
-		Args:  noArgs,
+		Args:  cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			s, err := node.Status(c.Context(), dir)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return printJSON(c.OutOrStdout(), s)
+				return cli.PrintJSON(c.OutOrStdout(), s)
 			}
 			w := tabwriter.NewWriter(c.OutOrStdout(), 0, 0, 2, ' ', 0)
 			fmt.Fprintf(w, "node %s (%d) of cluster %s, hash %.16s, %s\n", s.Node, s.Index, s.Cluster, s.ClusterHash, s.Software)
@@ -150,12 +155,6 @@ func statusCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return dirFlag(c, &dir)
-}
-
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }
 
 func printKeysets(out io.Writer, list []node.KeysetInfo) error {

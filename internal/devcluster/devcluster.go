@@ -40,6 +40,8 @@ type Options struct {
 	Log       io.Writer // where the nodes' logs go, and what happens to them
 	// Guests are further clients, without any right.
 	Guests []string
+	// Program is the tae-node to run; default: this program.
+	Program string
 }
 
 // A Cluster is a running cluster. Safe for concurrent use.
@@ -228,9 +230,13 @@ func freePorts(count int) ([]int, error) {
 func (c *Cluster) StartNode(i int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	program, err := os.Executable()
-	if err != nil {
-		return err
+	program := c.o.Program
+	if program == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		program = self
 	}
 	n := c.nodes[i-1]
 	cmd := exec.Command(program, "run", "--dir", n.dir, "--exit-with-stdin")
