@@ -22,6 +22,7 @@ import (
 var bin string
 
 func TestMain(m *testing.M) {
+	playBaseline()
 	dir, err := os.MkdirTemp("", "tae-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
