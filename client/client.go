@@ -45,7 +45,8 @@ type options struct {
 // An Option sets something of a Client.
 type Option func(*options)
 
-// WithConfigFile reads cluster, key and timeout from a client.yaml.
+// WithConfigFile reads cluster, key and timeout from a client.yaml. Other options
+// come before what the file says.
 func WithConfigFile(file string) Option { return func(o *options) { o.file = file } }
 
 // WithMembers gives the nodes of the cluster, in the order of their indices.
@@ -85,7 +86,7 @@ type Client struct {
 // Open starts a client. Connections to the nodes are made in the background and
 // kept; ctx is for opening only. Errors are about configuration.
 func Open(ctx context.Context, opts ...Option) (*Client, error) {
-	o := options{timeout: config.DefaultTimeout, logger: slog.New(slog.DiscardHandler)}
+	o := options{logger: slog.New(slog.DiscardHandler)}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -93,6 +94,9 @@ func Open(ctx context.Context, opts ...Option) (*Client, error) {
 		if err := o.readFile(); err != nil {
 			return nil, err
 		}
+	}
+	if o.timeout <= 0 {
+		o.timeout = config.DefaultTimeout
 	}
 	if len(o.members) == 0 || len(o.members) > 64 {
 		return nil, fmt.Errorf("client: %d members given, a cluster has 1 to 64", len(o.members))
@@ -132,7 +136,10 @@ func (o *options) readFile() error {
 			return err
 		}
 	}
-	o.timeout, o.quic = time.Duration(f.Timeout), o.quic || f.QUIC
+	if o.timeout == 0 {
+		o.timeout = time.Duration(f.Timeout)
+	}
+	o.quic = o.quic || f.QUIC
 	return nil
 }
 

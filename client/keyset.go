@@ -100,7 +100,7 @@ func (k *Keyset) batch(ctx context.Context, items []Item, f chunkFunc) ([]Result
 	if err != nil {
 		return nil, err
 	}
-	size := min(chunkItems, int(cert.Limits.MaxBatch))
+	size := k.chunkSize(cert)
 	results := make([]Result, len(items))
 	if len(items) <= size {
 		if len(items) > 0 {
@@ -121,6 +121,21 @@ func (k *Keyset) batch(ctx context.Context, items []Item, f chunkFunc) ([]Result
 	group.Wait()
 	return results, nil
 }
+
+// chunkSize is how many items go in one request: few enough that request and
+// answers stay well below the transport's limit on messages, whatever the number of
+// keys.
+func (k *Keyset) chunkSize(cert *protocol.Certificate) int {
+	p := dprf.Params{N: cert.N, T: cert.T}
+	perItem := dprf.IDSize + dprf.TagSize*p.Keys()
+	if k.crossChecked {
+		perItem = max(perItem, (dprf.MaskSize+dprf.TagSize)*p.Held())
+	}
+	return max(1, min(chunkItems, int(cert.Limits.MaxBatch), maxMessage/perItem))
+}
+
+// maxMessage is the size in bytes that a request or answer should not exceed.
+const maxMessage = 2 << 20
 
 func failAll(results []Result, err error) {
 	for i := range results {
@@ -269,15 +284,12 @@ func (k *Keyset) unmask(ctx context.Context, cert *protocol.Certificate, headers
 			bad = append(bad, i)
 		}
 	}
-	for part := range slices.Chunk(bad, detailItems) {
+	perItem := max(dprf.IDSize+dprf.TagSize*p.Keys(), dprf.MaskSize*p.Held())
+	for part := range slices.Chunk(bad, max(1, min(chunkItems, maxMessage/perItem))) {
 		k.inDetail(ctx, cert, headers, part, errs, try)
 	}
 	return errs, nil
 }
-
-// detailItems bounds the objects asked for in detail at once: an answer holds a
-// mask per key.
-const detailItems = 16
 
 // inDetail asks all nodes for the masks of the given objects key by key, reports
 // what they disagree on, and tries the combinations that remain.

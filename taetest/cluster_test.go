@@ -222,3 +222,38 @@ func TestSlowNodeIsHedged(t *testing.T) {
 		}
 	})
 }
+
+// Many keys: statements, requests and answers that do not fit into one message are
+// spread over several.
+func TestManyKeys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("3,003 keys")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		c := NewCluster(t, 14, 7)
+		k := c.Client("app").Keyset("default")
+		items := make([]client.Item, 20)
+		for i := range items {
+			items[i].Data = []byte{byte(i)}
+		}
+		sealed, err := k.EncryptBatch(t.Context(), items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range sealed {
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+			items[i].Data = r.Data
+		}
+		opened, err := k.DecryptBatch(t.Context(), items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range opened {
+			if r.Err != nil || !bytes.Equal(r.Data, []byte{byte(i)}) {
+				t.Errorf("item %d: %v", i, r.Err)
+			}
+		}
+	})
+}

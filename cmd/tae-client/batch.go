@@ -78,7 +78,7 @@ is 20 when some failed.`,
 				return err
 			}
 			defer cl.Close()
-			b := &batch{k: cl.Keyset(g.keyset), aad: ad, g: g}
+			b := &batch{k: cl.Keyset(g.keyset), aad: ad}
 			if len(args) == 1 {
 				b.op = args[0]
 			}
@@ -95,7 +95,6 @@ is 20 when some failed.`,
 
 type batch struct {
 	k      *client.Keyset
-	g      *global
 	op     string
 	aad    []byte // for lines without their own
 	done   int
@@ -173,9 +172,7 @@ func (b *batch) window(ctx context.Context, lines [][]byte, w io.Writer) error {
 		if len(items[which]) == 0 {
 			continue
 		}
-		ctx, cancel := b.g.bound(ctx)
 		got, err := f(ctx, items[which])
-		cancel()
 		if err != nil {
 			return err
 		}

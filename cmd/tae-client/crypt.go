@@ -104,7 +104,7 @@ its name only when it is complete. -o - writes binary output even to a terminal.
 			if crossChecked {
 				k = k.CrossChecked()
 			}
-			return encrypt(c, g, k, in, output, armored, ad)
+			return encrypt(c, k, in, output, armored, ad)
 		},
 	}
 	aad.add(c)
@@ -114,21 +114,19 @@ its name only when it is complete. -o - writes binary output even to a terminal.
 	return c
 }
 
-func encrypt(c *cobra.Command, g *global, k *client.Keyset, in io.Reader, output string, armored bool, aad []byte) error {
+func encrypt(c *cobra.Command, k *client.Keyset, in io.Reader, output string, armored bool, aad []byte) error {
 	if output == "" || output == "-" {
-		return encryptPipe(c.Context(), g, k, c.OutOrStdout(), in, armored, aad)
+		return encryptPipe(c.Context(), k, c.OutOrStdout(), in, armored, aad)
 	}
 	return writeFile(output, func(f *os.File) error {
 		if armored {
-			return encryptPipe(c.Context(), g, k, f, in, true, aad)
+			return encryptPipe(c.Context(), k, f, in, true, aad)
 		}
-		ctx, cancel := g.bound(c.Context())
-		defer cancel()
-		return k.EncryptFile(ctx, f, in, aad)
+		return k.EncryptFile(c.Context(), f, in, aad)
 	})
 }
 
-func encryptPipe(ctx context.Context, _ *global, k *client.Keyset, out io.Writer, in io.Reader, armored bool, aad []byte) error {
+func encryptPipe(ctx context.Context, k *client.Keyset, out io.Writer, in io.Reader, armored bool, aad []byte) error {
 	finish := func() error { return nil }
 	if armored {
 		a := armor.NewWriter(out)

@@ -62,14 +62,8 @@ func (g *global) open(ctx context.Context) (*client.Client, error) {
 		return nil, exit.With(exit.Config, errors.New("no configuration; give --config FILE or set TAE_CONFIG"))
 	}
 	opts := []client.Option{client.WithConfigFile(file)}
-	c, err := client.Open(ctx, opts...)
-	return c, err
-}
-
-// bound limits ctx by --timeout.
-func (g *global) bound(ctx context.Context) (context.Context, context.CancelFunc) {
-	if g.timeout <= 0 {
-		return context.WithCancel(ctx)
+	if g.timeout > 0 {
+		opts = append(opts, client.WithTimeout(g.timeout))
 	}
-	return context.WithTimeout(ctx, g.timeout)
+	return client.Open(ctx, opts...)
 }

@@ -103,9 +103,7 @@ func statusCommand(g *global) *cobra.Command {
 				return err
 			}
 			defer cl.Close()
-			ctx, cancel := g.bound(c.Context())
-			defer cancel()
-			nodes, err := cl.Status(ctx)
+			nodes, err := cl.Status(c.Context())
 			if err != nil {
 				return err
 			}

@@ -22,6 +22,8 @@ const (
 	maxPoll = 2 * time.Second
 	// callTimeout bounds one message to a member.
 	callTimeout = 10 * time.Second
+	// maxMessages bounds the messages of one visit to a member.
+	maxMessages = 64
 	// maxPending bounds the proposals that wait here, over all proposers.
 	maxPending = 64
 )
@@ -125,9 +127,9 @@ func (n *Node) visit(ctx context.Context, t Transport, id keygen.ID, peer int) {
 
 func (n *Node) visitOnce(ctx context.Context, t Transport, id keygen.ID, peer int) error {
 	// The first message only says what is in hand; the answer tells what the member
-	// has, and the second brings it the rest.
+	// has, and the following ones bring it the rest.
 	var theirs [][32]byte
-	for range 2 {
+	for range maxMessages {
 		req := n.exchangeRequest(id, theirs)
 		if req == nil {
 			return nil
@@ -148,7 +150,7 @@ func (n *Node) visitOnce(ctx context.Context, t Transport, id keygen.ID, peer in
 			return errMember
 		}
 		n.learn(peer, e)
-		if theirs = e.have; !n.owes(id, theirs) {
+		if theirs = e.have; len(e.statements) == 0 && !n.owes(id, theirs) {
 			break
 		}
 	}

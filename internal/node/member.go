@@ -88,17 +88,27 @@ func readExchange(b []byte) (*exchange, error) {
 	return e, nil
 }
 
-// lacking lists the statements whose digests are not among have.
+// maxExchange bounds the statements of one message in bytes. What is left goes with
+// the next one.
+const maxExchange = 1 << 20
+
+// lacking lists the statements whose digests are not among have, as many as fit
+// into one message and at least one.
 func lacking(all []*keygen.Statement, have [][32]byte) []*keygen.Statement {
 	known := make(map[[32]byte]bool, len(have))
 	for _, d := range have {
 		known[d] = true
 	}
 	var list []*keygen.Statement
+	size := 0
 	for _, s := range all {
-		if !known[s.Digest()] {
-			list = append(list, s)
+		if known[s.Digest()] {
+			continue
 		}
+		if size += len(s.Payload); size > maxExchange && len(list) > 0 {
+			break
+		}
+		list = append(list, s)
 	}
 	return list
 }
