@@ -76,10 +76,15 @@ func TestUpdatesKeepMessageAndSize(t *testing.T) {
 			k, m, aad := c.s.KeyGen(), message(n), []byte("record 7")
 			ct := must(c.s.Encrypt(nil, k, m, aad))
 			tokenSize := 0
+			var visible []byte
 			for age := 0; ; age++ {
 				if len(ct) != c.size(n) {
 					t.Fatalf("n=%d age=%d: size %d, want %d", n, age, len(ct), c.size(n))
 				}
+				if age > 0 && !bytes.Equal(ct[:16], visible) {
+					t.Fatalf("n=%d age=%d: the visible header changes", n, age)
+				}
+				visible = slices.Clone(ct[:16])
 				got, err := c.s.Decrypt(nil, k, ct, aad)
 				if err != nil || !bytes.Equal(got, m) {
 					t.Fatalf("n=%d age=%d: %v", n, age, err)

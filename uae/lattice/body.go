@@ -89,20 +89,16 @@ func (w worker) each(f func(i int, t *scratch)) func() (func(int), func()) {
 func (w worker) decrypt(m, body []byte) (leaves [][32]byte, tooLarge, wrong bool) {
 	r := w.r
 	leaves = make([][32]byte, r.blocks(len(m)))
-	var large, bad atomic.Bool
+	var large, bad atomic.Uint64 // not branched on within
 	frame.Each(len(leaves), w.each(func(i int, t *scratch) {
 		out, in := cut(m, i, r.blockPlain()), cut(body, i, r.blockBody())
 		r.ntt.mulInverse(t.f, r.h0(i, t), w.key.f)
 		l, b := r.decode(out, in, t.f)
-		if l != 0 {
-			large.Store(true)
-		}
-		if b != 0 {
-			bad.Store(true)
-		}
+		large.Or(l)
+		bad.Or(b)
 		leaves[i] = leaf(uint64(i), out)
 	}))
-	return leaves, large.Load(), bad.Load()
+	return leaves, large.Load() != 0, bad.Load() != 0
 }
 
 // cut is part i of b in parts of n bytes.

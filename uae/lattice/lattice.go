@@ -25,6 +25,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/seed-a893640b/tae/uae"
@@ -38,8 +39,10 @@ const (
 	// MaxUpdates is the number of updates that a ciphertext can take.
 	MaxUpdates = 1000
 
-	// MaxMessage is the largest message in bytes.
+	// MaxMessage is the largest message in bytes, on machines with 64 bits.
 	MaxMessage = 1 << 40
+
+	limit = min(MaxMessage, math.MaxInt/2)
 
 	plainSize = 32 + 32 + 2
 )
@@ -108,7 +111,7 @@ func (s *Scheme) header(dst, key []byte, length uint64, st *state, salt *[frame.
 
 func (s *Scheme) parse(header []byte) (frame.Prefix, error) {
 	p, err := frame.ParsePrefix(header, HeaderSize, uae.Lattice, uint16(s.r.param))
-	if err == nil && p.Length > MaxMessage {
+	if err == nil && p.Length > limit {
 		err = fmt.Errorf("%w header: message length", uae.ErrFormat)
 	}
 	return p, err
@@ -171,8 +174,8 @@ func (s *Scheme) encrypt(dst []byte, k uae.Key, m, aad []byte, r *random) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if uint64(len(m)) > MaxMessage {
-		return nil, fmt.Errorf("uae/lattice: message longer than %d bytes", uint64(MaxMessage))
+	if uint64(len(m)) > limit {
+		return nil, fmt.Errorf("uae/lattice: message longer than %d bytes", uint64(limit))
 	}
 	at, size := len(dst), s.CiphertextSize(len(m))
 	dst = slices.Grow(dst, size)[:at+size]

@@ -34,8 +34,8 @@ func (s *Scheme) encryptStream(body io.Writer, k uae.Key, m io.Reader, aad []byt
 		if err != nil && !last {
 			return nil, err
 		}
-		if length += uint64(n); length > MaxMessage {
-			return nil, fmt.Errorf("uae/lattice: message longer than %d bytes", uint64(MaxMessage))
+		if length += uint64(n); length > limit {
+			return nil, fmt.Errorf("uae/lattice: message longer than %d bytes", uint64(limit))
 		}
 		b := out[:s.r.bodySize(n)]
 		leaves := w.encrypt(b, in[:n], first)

@@ -24,6 +24,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/seed-a893640b/tae/uae"
@@ -43,6 +44,8 @@ const (
 	// MaxMessage is the largest message in bytes, a little below the 64 GiB
 	// limit of AES-GCM.
 	MaxMessage = 1<<36 - 1<<20
+
+	limit = min(MaxMessage, math.MaxInt/2)
 
 	rootSize  = 32
 	tagSize   = 16
@@ -103,8 +106,8 @@ func (s *Scheme) encrypt(dst []byte, k uae.Key, m, aad []byte, r *random) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if uint64(len(m)) > MaxMessage {
-		return nil, fmt.Errorf("uae/nested: message longer than %d bytes", uint64(MaxMessage))
+	if uint64(len(m)) > limit {
+		return nil, fmt.Errorf("uae/nested: message longer than %d bytes", uint64(limit))
 	}
 	dst = slices.Grow(dst, s.CiphertextSize(len(m)))
 	dst = s.header(dst, key, uint64(len(m)), 0, r)
@@ -149,7 +152,7 @@ func (s *Scheme) open(k uae.Key, header []byte) (root [rootSize]byte, age int, p
 
 func (s *Scheme) parse(header []byte) (frame.Prefix, error) {
 	p, err := frame.ParsePrefix(header, HeaderSize, uae.Nested, uint16(s.t))
-	if err == nil && p.Length > MaxMessage {
+	if err == nil && p.Length > limit {
 		err = fmt.Errorf("%w header: message length", uae.ErrFormat)
 	}
 	return p, err

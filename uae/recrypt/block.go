@@ -102,7 +102,8 @@ func updateBlocks(out, body []byte, x *ristretto255.Scalar, first uint64) bool {
 // block is none of ours or the bytes from n on are not zero. All blocks are
 // decrypted in any case.
 func decryptBlocks(m, body []byte, x *ristretto255.Scalar, n int) (elements, padding bool) {
-	var noElement, badPad atomic.Bool
+	var noElement atomic.Bool
+	var high atomic.Uint32 // bits that no counter has; not branched on
 	frame.Each(len(m)/BlockSize, func() (func(int), func()) {
 		e := ristretto255.NewElement()
 		var b [pointSize]byte
@@ -113,9 +114,7 @@ func decryptBlocks(m, body []byte, x *ristretto255.Scalar, n int) (elements, pad
 			}
 			e.Subtract(e, prf(x, uint64(i)+1))
 			e.Encode(b[:0])
-			if b[31]>>6 != 0 {
-				badPad.Store(true)
-			}
+			high.Or(uint32(b[31] >> 6))
 			copy(m[BlockSize*i:], b[1:31])
 		}, func() {}
 	})
@@ -123,5 +122,5 @@ func decryptBlocks(m, body []byte, x *ristretto255.Scalar, n int) (elements, pad
 	for _, c := range m[n:] {
 		rest |= c
 	}
-	return !noElement.Load(), !badPad.Load() && rest == 0
+	return !noElement.Load(), high.Load()|uint32(rest) == 0
 }

@@ -23,6 +23,7 @@ package recrypt
 import (
 	"crypto/rand"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/gtank/ristretto255"
@@ -41,8 +42,10 @@ const (
 	// BlockSize is the number of message bytes in one group element.
 	BlockSize = 30
 
-	// MaxMessage is the largest message in bytes.
+	// MaxMessage is the largest message in bytes, on machines with 64 bits.
 	MaxMessage = 1 << 40
+
+	limit = min(MaxMessage, math.MaxInt/2)
 
 	shareSize = 32
 	pointSize = 32
@@ -116,7 +119,7 @@ func (st state) header(dst, key []byte, length uint64, salt *[frame.SaltSize]byt
 
 func parse(header []byte) (frame.Prefix, error) {
 	p, err := frame.ParsePrefix(header, HeaderSize, uae.ReCrypt, 0)
-	if err == nil && p.Length > MaxMessage {
+	if err == nil && p.Length > limit {
 		err = fmt.Errorf("%w header: message length", uae.ErrFormat)
 	}
 	return p, err
@@ -175,8 +178,8 @@ func (s *Scheme) encrypt(dst []byte, k uae.Key, m, aad []byte, r *random) ([]byt
 	if err != nil {
 		return nil, err
 	}
-	if uint64(len(m)) > MaxMessage {
-		return nil, fmt.Errorf("uae/recrypt: message longer than %d bytes", uint64(MaxMessage))
+	if uint64(len(m)) > limit {
+		return nil, fmt.Errorf("uae/recrypt: message longer than %d bytes", uint64(limit))
 	}
 	at := len(dst)
 	dst = slices.Grow(dst, s.CiphertextSize(len(m)))[:at+s.CiphertextSize(len(m))]

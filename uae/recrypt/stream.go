@@ -33,8 +33,8 @@ func (s *Scheme) encryptStream(body io.Writer, k uae.Key, m io.Reader, aad []byt
 		if err != nil && !last {
 			return nil, err
 		}
-		if length += uint64(n); length > MaxMessage {
-			return nil, fmt.Errorf("uae/recrypt: message longer than %d bytes", uint64(MaxMessage))
+		if length += uint64(n); length > limit {
+			return nil, fmt.Errorf("uae/recrypt: message longer than %d bytes", uint64(limit))
 		}
 		_, _ = h.Write(in[:n])
 		encryptBlocks(out[:pointSize*blocks(n)], in[:n], r.x, first)
