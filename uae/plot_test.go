@@ -58,6 +58,7 @@ func measureCurves(rounds int) []curve {
 	times := make([][]float64, len(ops))
 	for range rounds {
 		for i, op := range ops {
+			op() // warm the caches for the next
 			times[i] = append(times[i], timed(op, 1)/1e3)
 		}
 	}
