@@ -196,7 +196,9 @@ func checkVector(t *testing.T, v *keygenVector) {
 	_, proposal := statement(1, 1, terms)
 	add("proposal", proposal)
 	words := refWords(v.N, v.T)
-	contribution := func(i int, d uint64) []byte { return refH("tae/v1/keygen/contribution", un(v.Seeds[i-1]), where, u64(d)) }
+	contribution := func(i int, d uint64) []byte {
+		return refH("tae/v1/keygen/contribution", un(v.Seeds[i-1]), where, u64(d))
+	}
 	has := func(d uint64, i int) bool { return d>>(i-1)&1 == 1 }
 	var transcript [][]byte
 	for i := 1; i <= v.N; i++ {
