@@ -84,6 +84,33 @@ func TestAllUpdates(t *testing.T) {
 	}
 }
 
+// The count of updates in the header is what bounds them. No owner makes a header
+// with a larger count, and none is opened.
+func TestUpdateCounter(t *testing.T) {
+	s := must(New(R50))
+	k := s.KeyGen()
+	key := must(k.Root(uae.Lattice, uint16(R50)))
+	for _, c := range []struct {
+		age          int
+		open, update error
+	}{{MaxUpdates - 1, nil, nil}, {MaxUpdates, nil, uae.ErrOpen}, {MaxUpdates + 1, uae.ErrOpen, uae.ErrOpen}, {65535, uae.ErrOpen, uae.ErrOpen}} {
+		r := draw()
+		ct := must(s.encrypt(nil, k, []byte("m"), nil, r))
+		st, p, err := s.open(k, ct[:HeaderSize])
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.age = c.age
+		s.header(ct[:0], key, p.Length, &st, r.salt())
+		if _, err := s.Decrypt(nil, k, ct, nil); err != c.open {
+			t.Errorf("age %d: Decrypt: %v", c.age, err)
+		}
+		if _, err := s.ReKeyGen(k, k, ct[:HeaderSize]); err != c.update {
+			t.Errorf("age %d: ReKeyGen: %v", c.age, err)
+		}
+	}
+}
+
 // The worst errors, all of one sign: 96 updates decode, 98 errors more than
 // middle do not, and that is an error of the padding or the hash, never another
 // message unseen.

@@ -66,8 +66,7 @@ func newSet(p Params) (set, error) {
 	return set{}, fmt.Errorf("%w: lattice parameter set %d", uae.ErrScheme, p)
 }
 
-// blockPlain and blockBody are the bytes of message and body in a whole ring
-// element, packedSize those of any ring element.
+// blockPlain and blockBody are the bytes of message and body in a ring element.
 func (s *set) blockPlain() int { return s.n / s.groupCoefs * s.groupPlain }
 func (s *set) blockBody() int  { return s.n / s.groupCoefs * s.groupBody }
 

@@ -7,13 +7,14 @@
 // when a key is made, and 64 bytes of body for each of them: layers not yet
 // used are pad, so that size does not tell age.
 //
-// Guarantees, in the paper's terms: update independence (definition 3.6:
-// ciphertexts of any age look alike to whoever has no key and no token),
-// confidentiality against an adversary with old keys, old ciphertexts or
-// tokens, and integrity of every bit, strong sense: a body or header that
-// differs anywhere is refused. Limits: a token shows the age (the storage must
-// know where the pad begins), and so does the time of a decryption; k updates
-// make decryption k+1 times as long.
+// Guarantees, in the paper's terms: update independence (definition 3.6: an
+// updated ciphertext looks like a fresh one to whoever has no token for it),
+// confidentiality against an adversary with keys of other times or with tokens
+// (a token and a key that it leads from or to are together as good as the other
+// key), and integrity of every bit: a body or header that differs anywhere is
+// refused. Limits: a token shows the age (the storage must know where the pad
+// begins), and so does the time of a decryption; k updates make decryption k+1
+// times as long.
 //
 // No streaming: nothing may be released before all layers and the pad were
 // verified, and AES-GCM is verified at its end, so a message is held in memory

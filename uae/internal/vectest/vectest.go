@@ -125,7 +125,7 @@ func (s Subject) vector(t *testing.T, n int) Vector {
 	m, aad := Message(n), []byte("aad")
 	k, kHex := key("key0")
 	random := fresh("random0", s.RandomLen)
-	v := Vector{Name: s.Name, Key: kHex, Random: hex.EncodeToString(random), Length: n, AAD: hex.EncodeToString(aad)}
+	v := Vector{Name: s.Name, Key: kHex, Random: hex.EncodeToString(random), Length: n, AAD: hex.EncodeToString(aad), Updates: []Update{}}
 	ct, err := s.Encrypt(k, m, aad, random)
 	if err != nil {
 		t.Fatal(err)
