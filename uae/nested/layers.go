@@ -49,13 +49,18 @@ func appendPad(dst []byte, gcm cipher.AEAD, n int) []byte {
 	return gcm.Seal(dst[:at], nonce(noncePad), dst[at:at+n-tagSize], nil)
 }
 
-// isPad says whether b is the pad of this key, which it computes anew in
+// isPad says whether b, a multiple of PerUpdate, is the pad of this key, which it computes anew in
 // scratch. It reads all of b whatever it finds.
 func isPad(b, scratch []byte, gcm cipher.AEAD) bool {
 	want := appendPad(scratch[:0], gcm, len(b))
 	var diff uint64
-	for i := 0; i+8 <= len(b) && i+8 <= len(want); i += 8 {
-		diff |= binary.LittleEndian.Uint64(b[i:]) ^ binary.LittleEndian.Uint64(want[i:])
+	for len(b) >= PerUpdate && len(want) >= PerUpdate {
+		x, y := (*[PerUpdate]byte)(b), (*[PerUpdate]byte)(want)
+		for i := 0; i < PerUpdate; i += 16 {
+			diff |= binary.LittleEndian.Uint64(x[i:]) ^ binary.LittleEndian.Uint64(y[i:])
+			diff |= binary.LittleEndian.Uint64(x[i+8:]) ^ binary.LittleEndian.Uint64(y[i+8:])
+		}
+		b, want = b[PerUpdate:], want[PerUpdate:]
 	}
 	return diff == 0
 }
