@@ -38,6 +38,8 @@ var allowed = map[string]string{
 	"netsim":               "",
 	"protocol":             "dprf internal/labelhash sig",
 	"protocol/keygen":      "dprf internal/labelhash internal/secret protocol sig",
+	"sig/bls":              "internal/secret",
+	"sig/bls":              "internal/secret",
 	"sig":                  "internal/labelhash",
 	"taetest":              "client internal/config internal/disk internal/node internal/secret netsim protocol",
 	"uae":                  "internal/labelhash internal/secret",
@@ -50,7 +52,7 @@ var allowed = map[string]string{
 
 // pure packages are cryptography and protocol only: no network, disk, clock, lock or
 // log. (uae splits blocks over goroutines, so it may use sync.)
-var pure = []string{"dprf", "dprf/ristretto", "sig", "protocol", "protocol/keygen", "internal/labelhash"}
+var pure = []string{"dprf", "dprf/ristretto", "sig", "sig/bls", "protocol", "protocol/keygen", "internal/labelhash"}
 
 var impure = []string{"net", "os", "time", "sync", "log", "log/slog", "math/rand", "math/rand/v2"}
 
