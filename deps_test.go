@@ -39,7 +39,6 @@ var allowed = map[string]string{
 	"protocol":             "dprf internal/labelhash sig",
 	"protocol/keygen":      "dprf internal/labelhash internal/secret protocol sig",
 	"sig/bls":              "internal/secret",
-	"sig/bls":              "internal/secret",
 	"sig":                  "internal/labelhash",
 	"taetest":              "client internal/config internal/disk internal/node internal/secret netsim protocol",
 	"uae":                  "internal/labelhash internal/secret",

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/consensys/gnark-crypto/ecc"
 	bls12381 "github.com/consensys/gnark-crypto/ecc/bls12-381"
@@ -126,8 +127,14 @@ func (k *PublicKey) Verify(message []byte, s *Signature) bool {
 	if err != nil {
 		return false
 	}
-	ok, err := bls12381.PairingCheckFixedQ([]bls12381.G1Affine{s.p, h}, k.lines)
+	ok, err := k.pairing(s.p, h)
 	return err == nil && ok
+}
+
+// pairing checks e(s, -g) e(h, key) = 1. The library scales the precomputed lines in
+// place, so it gets a copy.
+func (k *PublicKey) pairing(s, h bls12381.G1Affine) (bool, error) {
+	return bls12381.PairingCheckFixedQ([]bls12381.G1Affine{s, h}, slices.Clone(k.lines))
 }
 
 // Combine adds the partial signatures of the given nodes, each times its Lagrange
@@ -199,7 +206,7 @@ func (k *PublicKey) verifyRange(hashes, points []bls12381.G1Affine, good []bool)
 	if err != nil {
 		return err
 	}
-	ok, err := bls12381.PairingCheckFixedQ([]bls12381.G1Affine{s, h}, k.lines)
+	ok, err := k.pairing(s, h)
 	if err != nil {
 		return err
 	}
