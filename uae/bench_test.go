@@ -5,6 +5,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"testing"
@@ -37,18 +38,19 @@ func aesGCM(dst, m []byte) []byte {
 }
 
 // against runs op and AES-256-GCM on the same size in turns and reports medians:
-// MB/s, and the speed of op as a share of that of AES-256-GCM. Taking turns
-// cancels most of what other load on the machine does to a ratio. per is the
-// work of op in messages of this size.
+// MB/s, and the speed of op as a share of that of AES-256-GCM. Equally long turns
+// cancel most of what other load on the machine does to a ratio.
 func against(b *testing.B, size int, op func()) {
 	b.Helper()
 	m, out := make([]byte, size), make([]byte, 0, size+16)
 	base := func() { aesGCM(out, m) }
-	rep := max(1, 200_000/size) // rounds long enough for the clock
+	slot := max(timed(op, 3), 200_000) // nanoseconds, long enough for the clock
+	reps := func(f func()) int { return int(math.Ceil(slot / timed(f, 3))) }
+	n, nBase := reps(op), reps(base)
 	var own, ref []float64
 	for b.Loop() {
-		own = append(own, timed(op, rep))
-		ref = append(ref, timed(base, rep))
+		own = append(own, timed(op, n))
+		ref = append(ref, timed(base, nBase))
 	}
 	o, r := median(own), median(ref)
 	b.ReportMetric(o, "ns/op")
@@ -170,7 +172,7 @@ func BenchmarkReCrypt(b *testing.B) {
 			for b.Loop() {
 				own = append(own, timed(op, 1))
 				mult = append(mult, timed(func() { e.ScalarMult(x, e) }, blocks))
-				gcm = append(gcm, timed(func() { aesGCM(out, m) }, 20))
+				gcm = append(gcm, timed(func() { aesGCM(out, m) }, 1000))
 			}
 			o, t := median(own), median(mult)
 			b.ReportMetric(o, "ns/op")
