@@ -70,9 +70,9 @@ func (k Key) ExposeSecret(dst []byte) []byte {
 	return append(dst, k.root.Expose()...)
 }
 
-// Root returns the 32 secret bytes, not a copy, if the key is of this scheme
+// ExposeRoot returns the 32 secret bytes, not a copy, if the key is of this scheme
 // and parameter, else ErrScheme. It is for the packages of the schemes.
-func (k Key) Root(scheme SchemeID, param uint16) ([]byte, error) {
+func (k Key) ExposeRoot(scheme SchemeID, param uint16) ([]byte, error) {
 	if k.scheme != scheme || k.param != param || k.root.Len() != 32 {
 		return nil, fmt.Errorf("%w: key", ErrScheme)
 	}

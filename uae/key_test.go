@@ -14,7 +14,7 @@ func FuzzKey(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		k, err := uae.ParseKey(b)
 		if err != nil {
-			if _, e := k.Root(uae.Nested, 20); e == nil {
+			if _, e := k.ExposeRoot(uae.Nested, 20); e == nil {
 				t.Fatal("a usable key with an error")
 			}
 			if !errors.Is(err, uae.ErrFormat) && !errors.Is(err, uae.ErrScheme) && !errors.Is(err, uae.ErrVersion) {

@@ -118,7 +118,7 @@ func (s *Scheme) parse(header []byte) (frame.Prefix, error) {
 }
 
 func (s *Scheme) open(k uae.Key, header []byte) (st state, p frame.Prefix, err error) {
-	key, err := k.Root(uae.Lattice, uint16(s.r.param))
+	key, err := k.ExposeRoot(uae.Lattice, uint16(s.r.param))
 	if err != nil {
 		return st, p, err
 	}
@@ -170,7 +170,7 @@ func (s *Scheme) Encrypt(dst []byte, k uae.Key, m, aad []byte) ([]byte, error) {
 }
 
 func (s *Scheme) encrypt(dst []byte, k uae.Key, m, aad []byte, r *random) ([]byte, error) {
-	key, err := k.Root(uae.Lattice, uint16(s.r.param))
+	key, err := k.ExposeRoot(uae.Lattice, uint16(s.r.param))
 	if err != nil {
 		return nil, err
 	}

@@ -89,7 +89,7 @@ func TestAllUpdates(t *testing.T) {
 func TestUpdateCounter(t *testing.T) {
 	s := must(New(R50))
 	k := s.KeyGen()
-	key := must(k.Root(uae.Lattice, uint16(R50)))
+	key := must(k.ExposeRoot(uae.Lattice, uint16(R50)))
 	for _, c := range []struct {
 		age          int
 		open, update error

@@ -18,7 +18,7 @@ func (s *Scheme) EncryptStream(body io.Writer, k uae.Key, m io.Reader, aad []byt
 }
 
 func (s *Scheme) encryptStream(body io.Writer, k uae.Key, m io.Reader, aad []byte, r *random) ([]byte, error) {
-	key, err := k.Root(uae.Lattice, uint16(s.r.param))
+	key, err := k.ExposeRoot(uae.Lattice, uint16(s.r.param))
 	if err != nil {
 		return nil, err
 	}

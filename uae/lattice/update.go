@@ -19,7 +19,7 @@ func (s *Scheme) ReKeyGen(k1, k2 uae.Key, header []byte) ([]byte, error) {
 }
 
 func (s *Scheme) reKeyGen(k1, k2 uae.Key, header []byte, r *random) ([]byte, error) {
-	key2, err := k2.Root(uae.Lattice, uint16(s.r.param))
+	key2, err := k2.ExposeRoot(uae.Lattice, uint16(s.r.param))
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func (s *Scheme) Encrypt(dst []byte, k uae.Key, m, aad []byte) ([]byte, error) {
 }
 
 func (s *Scheme) encrypt(dst []byte, k uae.Key, m, aad []byte, r *random) ([]byte, error) {
-	key, err := k.Root(uae.Nested, uint16(s.t))
+	key, err := k.ExposeRoot(uae.Nested, uint16(s.t))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (s *Scheme) header(dst, key []byte, length uint64, age int, r *random) []by
 
 // open parses a header and opens it.
 func (s *Scheme) open(k uae.Key, header []byte) (root [rootSize]byte, age int, p frame.Prefix, err error) {
-	key, err := k.Root(uae.Nested, uint16(s.t))
+	key, err := k.ExposeRoot(uae.Nested, uint16(s.t))
 	if err != nil {
 		return root, 0, p, err
 	}

@@ -19,7 +19,7 @@ func (s *Scheme) ReKeyGen(k1, k2 uae.Key, header []byte) ([]byte, error) {
 }
 
 func (s *Scheme) reKeyGen(k1, k2 uae.Key, header []byte, r *random) ([]byte, error) {
-	key2, err := k2.Root(uae.Nested, uint16(s.t))
+	key2, err := k2.ExposeRoot(uae.Nested, uint16(s.t))
 	if err != nil {
 		return nil, err
 	}

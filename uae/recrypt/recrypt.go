@@ -126,7 +126,7 @@ func parse(header []byte) (frame.Prefix, error) {
 }
 
 func open(k uae.Key, header []byte) (state, frame.Prefix, error) {
-	key, err := k.Root(uae.ReCrypt, 0)
+	key, err := k.ExposeRoot(uae.ReCrypt, 0)
 	if err != nil {
 		return state{}, frame.Prefix{}, err
 	}
@@ -174,7 +174,7 @@ func (s *Scheme) Encrypt(dst []byte, k uae.Key, m, aad []byte) ([]byte, error) {
 }
 
 func (s *Scheme) encrypt(dst []byte, k uae.Key, m, aad []byte, r *random) ([]byte, error) {
-	key, err := k.Root(uae.ReCrypt, 0)
+	key, err := k.ExposeRoot(uae.ReCrypt, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (s *Scheme) ReKeyGen(k1, k2 uae.Key, header []byte) ([]byte, error) {
 }
 
 func (s *Scheme) reKeyGen(k1, k2 uae.Key, header []byte, r *random) ([]byte, error) {
-	key2, err := k2.Root(uae.ReCrypt, 0)
+	key2, err := k2.ExposeRoot(uae.ReCrypt, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (s *Scheme) EncryptStream(body io.Writer, k uae.Key, m io.Reader, aad []byt
 }
 
 func (s *Scheme) encryptStream(body io.Writer, k uae.Key, m io.Reader, aad []byte, r *random) ([]byte, error) {
-	key, err := k.Root(uae.ReCrypt, 0)
+	key, err := k.ExposeRoot(uae.ReCrypt, 0)
 	if err != nil {
 		return nil, err
 	}
