@@ -83,6 +83,7 @@ func (a *adminServer) run(ctx context.Context) {
 
 // An AdminStatus is what a node says to its operator.
 type AdminStatus struct {
+	Schema      int          `json:"schema_version"`
 	Node        string       `json:"node"`
 	Index       int          `json:"index"`
 	Cluster     string       `json:"cluster"`
@@ -106,7 +107,7 @@ type PeerInfo struct {
 func (a *adminServer) status(w http.ResponseWriter, _ *http.Request) {
 	n := a.n
 	hash := n.cfg.Cluster.Hash()
-	s := AdminStatus{Node: n.name(n.cfg.Self), Index: n.cfg.Self, Cluster: n.cfg.Cluster.Name, ClusterHash: fmt.Sprintf("%x", hash),
+	s := AdminStatus{Schema: 1, Node: n.name(n.cfg.Self), Index: n.cfg.Self, Cluster: n.cfg.Cluster.Name, ClusterHash: fmt.Sprintf("%x", hash),
 		Software: n.cfg.Software, Addrs: a.host.Addrs(), Keysets: n.List()}
 	for _, p := range a.host.Peers() {
 		info := PeerInfo{Name: p.Name, Index: p.Index, Connected: p.Connected, Addr: p.Addr, RTTMillis: float64(p.RTT.Microseconds()) / 1000}
