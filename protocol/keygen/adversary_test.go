@@ -338,7 +338,7 @@ func TestGameTwoCertificates(t *testing.T) {
 func TestGameMaliciousMember(t *testing.T) {
 	runs := uint64(200)
 	if testing.Short() {
-		runs = 60
+		runs = 30
 	}
 	outcomes := map[Phase]int{}
 	for seed := range runs {

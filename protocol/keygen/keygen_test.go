@@ -137,7 +137,11 @@ func TestKeyGeneration(t *testing.T) {
 // Members crash at random moments and come back with what they stored last, the
 // messages arriving in any order.
 func TestCrashesAndAnyOrder(t *testing.T) {
-	for seed := range uint64(60) {
+	runs := uint64(60)
+	if testing.Short() {
+		runs = 12
+	}
+	for seed := range runs {
 		r := mrand.New(mrand.NewPCG(seed, 1))
 		g := newGroup(t, 3+r.IntN(3), 2)
 		stored := make([]secret.Bytes, g.terms.N+1)
