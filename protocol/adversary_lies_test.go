@@ -308,3 +308,53 @@ func TestGameLiarsByMajority(t *testing.T) {
 		t.Error("control: a majority of the holders blames no honest node")
 	}
 }
+
+// In a larger cluster there are more sets of t nodes than a client tries. With t-1
+// liars it still finds t honest nodes, since it combines only nodes that agree.
+func TestGameManyLiars(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a cluster of 13 nodes")
+	}
+	c := newTestCluster(t, 13, 6)
+	object := c.encrypt(t, c.all(), false, Message{Plaintext: []byte("the message")})[0]
+	h, body, err := ParseHeader(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := NewDecryption(c.cert, []*Header{h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range lies[:2] {
+		g := &lieGame{t: t, c: c, liars: dprf.SetOf(1, 2, 3, 4, 5), lie: l}
+		r, err := d.Round(c.all(), true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for node := 1; node <= 13; node++ {
+			if err := r.Add(node, g.answer(node, r.Request())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tries := 0
+		opened := func(o Opened) bool {
+			tries++
+			m, _, err := o.Message(body, nil)
+			return err == nil && string(m) == "the message"
+		}
+		if !r.Recombine(0, opened) {
+			t.Errorf("%s: %d combinations tried, and 8 of 13 nodes are honest", l.name, tries)
+		}
+		// Control: all sets of t nodes in order. When liars lie about all keys, the first
+		// 1,000 sets hold one each.
+		tries = 0
+		found := false
+		agreeing(c.all(), 6, make([]dprf.Set, dprf.MaxNodes+1), func(s dprf.Set) bool {
+			found = opened(r.unmaskDetail(0, s))
+			return !found && tries < maxTries
+		})
+		if l.name == "all masks wrong" && found {
+			t.Error("control: found without leaving out what contradicts")
+		}
+	}
+}

@@ -146,5 +146,5 @@ func (c *testCluster) decrypt(object, aad []byte, q dprf.Set) ([]byte, error) {
 
 // quorums calls f with every set of exactly size of n nodes.
 func quorums(n, size int, f func(dprf.Set)) {
-	subsets(1<<n-1, size, func(s dprf.Set) bool { f(s); return true })
+	agreeing(1<<n-1, size, make([]dprf.Set, dprf.MaxNodes+1), func(s dprf.Set) bool { f(s); return true })
 }

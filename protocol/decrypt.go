@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"crypto/subtle"
 	"encoding/binary"
 	"errors"
@@ -136,18 +137,39 @@ func (r *DecryptRound) Served(i int) (s dprf.Set) {
 }
 
 // Recombine calls try with the secret of item i as every t of the nodes that
-// answered in detail give it, at most 1,000 of them, until try reports success.
-// When t honest nodes are among them, one of the secrets is right.
+// answered in detail give it, at most 1,000 of them, until try reports success. Nodes
+// that contradict each other are not combined: t honest nodes agree, and a liar
+// contradicts an honest holder of every key that it lies about, so few combinations
+// are wrong. When t honest nodes are among them, one of the secrets is right.
 func (r *DecryptRound) Recombine(i int, try func(Opened) bool) bool {
-	served := r.Served(i)
 	tries := 0
 	found := false
-	subsets(served, r.layout.T, func(s dprf.Set) bool {
+	agreeing(r.Served(i), r.layout.T, r.contradictions(i), func(s dprf.Set) bool {
 		tries++
 		found = try(r.unmaskDetail(i, s))
 		return !found && tries < maxTries
 	})
 	return found
+}
+
+// contradictions lists, per node, the nodes that gave another mask for a key that
+// both hold.
+func (r *DecryptRound) contradictions(i int) []dprf.Set {
+	against := make([]dprf.Set, dprf.MaxNodes+1)
+	served := r.Served(i)
+	for key := range r.layout.Keys() {
+		holders := (r.layout.Set(key) & served).Nodes()
+		for k, node := range holders {
+			value := r.detailValue(node, i, key, false)
+			for _, other := range holders[k+1:] {
+				if !bytes.Equal(value, r.detailValue(other, i, key, false)) {
+					against[node] |= dprf.SetOf(other)
+					against[other] |= dprf.SetOf(node)
+				}
+			}
+		}
+	}
+	return against
 }
 
 func (r *DecryptRound) unmaskDetail(i int, s dprf.Set) Opened {
@@ -159,15 +181,16 @@ func (r *DecryptRound) unmaskDetail(i int, s dprf.Set) Opened {
 	return Opened{h: r.d.headers[i], secret: secret}
 }
 
-// subsets calls f with the subsets of s of the given size until f returns false.
-func subsets(s dprf.Set, size int, f func(dprf.Set) bool) bool {
+// agreeing calls f with the subsets of s of the given size, no two of whose members
+// are against each other, until f returns false.
+func agreeing(s dprf.Set, size int, against []dprf.Set, f func(dprf.Set) bool) bool {
 	if size == 0 {
 		return f(0)
 	}
 	for rest := s; rest.Size() >= size; {
 		first := rest & -rest
 		rest &^= first
-		if !subsets(rest, size-1, func(sub dprf.Set) bool { return f(sub | first) }) {
+		if !agreeing(rest&^against[first.Nodes()[0]], size-1, against, func(sub dprf.Set) bool { return f(sub | first) }) {
 			return false
 		}
 	}
