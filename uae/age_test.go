@@ -48,7 +48,7 @@ func TestSnapshotHidesAge(t *testing.T) {
 
 func samples() int {
 	if testing.Short() {
-		return 100
+		return 60
 	}
 	return 300
 }

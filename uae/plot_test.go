@@ -33,7 +33,7 @@ const (
 
 // measureCurves times the decryption of one message at several ages. Rounds go
 // over all points in turn, so that other load on the machine hits all alike.
-func measureCurves(rounds int) []curve {
+func measureCurves(size, rounds int) []curve {
 	ages := []int{0, 1, 2, 4, 8, 16, 32, 64, 96, plotUpdates}
 	schemes := []struct {
 		name, class string
@@ -47,7 +47,7 @@ func measureCurves(rounds int) []curve {
 	var curves []curve
 	var ops []func()
 	for _, c := range schemes {
-		k, m := c.s.KeyGen(), make([]byte, plotSize)
+		k, m := c.s.KeyGen(), make([]byte, size)
 		for _, age := range c.ages {
 			ct := aged(c.s, k, m, nil, age)
 			buf := make([]byte, 0, len(ct))
@@ -126,11 +126,11 @@ func drawPlot(w io.Writer, curves []curve) error {
 // TestPlot checks the drawing, and makes the plot of docs/uae.md with -plot (use
 // -cpu 1).
 func TestPlot(t *testing.T) {
-	rounds := 1
+	size, rounds := 300, 1
 	if *writePlot {
-		rounds = 31
+		size, rounds = plotSize, 31
 	}
-	curves := measureCurves(rounds)
+	curves := measureCurves(size, rounds)
 	var b strings.Builder
 	if err := drawPlot(&b, curves); err != nil {
 		t.Fatal(err)
