@@ -13,8 +13,8 @@ import "math/bits"
 // branches on a value, since values depend on the key.
 //
 // The ring package of lattigo has such a transform too. For one prime this one
-// takes two thirds of its time, as the product, the first layers and the scaling
-// share a pass over memory, and with AVX2 a third.
+// takes three quarters of its time, as the product, the first layers and the
+// scaling share a pass over memory, and with AVX2 less than half.
 type ntt struct {
 	n      int
 	q      uint64
