@@ -167,6 +167,46 @@ func TestGameTwoFacedCommits(t *testing.T) {
 	}
 }
 
+// A member that equivocates after all have certified does not split the honest ones
+// into some that complete and some that hold the attempt to be dead.
+func TestGameLateFault(t *testing.T) {
+	g := newGroup(t, 3, 2)
+	other := g.start(t, g.attempts[1].statements[Proposal][1], 3)
+	g.toChecks(t)
+	for i := 1; i <= 3; i++ {
+		for j := 1; j <= 3; j++ {
+			if err := g.give(i, g.attempts[j], Check); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.attempts[i].Step()
+	}
+	// Node 1 sees node 3's second commit first, then all signatures; node 2 only these.
+	if err := g.give(1, other, Commit); faultOf(err) != 3 {
+		t.Fatalf("got %v", err)
+	}
+	for i := 1; i <= 2; i++ {
+		for j := 1; j <= 3; j++ {
+			if err := g.give(i, g.attempts[j], Certify); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := g.attempts[i].Step(); err != nil || g.attempts[i].Phase() != Complete {
+			t.Errorf("node %d is %v: %v", i, g.attempts[i].Phase(), err)
+		}
+	}
+	// Control: the same before anybody has certified ends the attempt.
+	h := newGroup(t, 3, 2)
+	late := h.start(t, h.attempts[1].statements[Proposal][1], 3)
+	h.toChecks(t)
+	if err := h.give(1, late, Commit); faultOf(err) != 3 {
+		t.Fatalf("got %v", err)
+	}
+	if _, err := h.attempts[1].Step(); faultOf(err) != 3 || !h.attempts[1].ShouldAbandon() {
+		t.Errorf("control: %v", err)
+	}
+}
+
 // weakDigest is a statement's digest with one field left out.
 func weakDigest(s *Statement, omit string) [32]byte {
 	c := *s

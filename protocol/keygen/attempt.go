@@ -41,7 +41,8 @@ func (p Phase) String() string {
 	return fmt.Sprintf("phase %d", uint8(p))
 }
 
-// A FaultError says what broke the protocol; the attempt cannot succeed any more.
+// A FaultError says what broke the protocol. Before this member has certified, the
+// attempt cannot succeed any more; afterwards it still may.
 // Node is the member that is proven to have done it, 0 where that cannot be told:
 // a third member may have shown two members different things.
 type FaultError struct {
@@ -269,7 +270,10 @@ func (a *Attempt) Step() (changed bool, err error) {
 }
 
 func (a *Attempt) step() error {
-	if a.fault != nil && a.phase < Complete {
+	// A member that has certified is bound until it sees the certificate or all abandon
+	// statements: a fault shown to it afterwards must not keep it from completing what
+	// others complete.
+	if a.fault != nil && a.phase < AwaitCertificates {
 		return a.fault
 	}
 	switch a.phase {
