@@ -36,7 +36,8 @@ var allowed = map[string]string{
 	"internal/p2p":         "",
 	"internal/secret":      "",
 	"netsim":               "",
-	"protocol":             "dprf internal/labelhash sig",
+	"protocol":             "dprf dprf/ristretto internal/labelhash sig sig/bls",
+	"protocol/dkg":         "dprf/ristretto internal/labelhash internal/secret sig/bls",
 	"protocol/keygen":      "dprf internal/labelhash internal/secret protocol sig",
 	"sig/bls":              "internal/secret",
 	"sig":                  "internal/labelhash",
@@ -51,7 +52,7 @@ var allowed = map[string]string{
 
 // pure packages are cryptography and protocol only: no network, disk, clock, lock or
 // log. (uae splits blocks over goroutines, so it may use sync.)
-var pure = []string{"dprf", "dprf/ristretto", "sig", "sig/bls", "protocol", "protocol/keygen", "internal/labelhash"}
+var pure = []string{"dprf", "dprf/ristretto", "sig", "sig/bls", "protocol", "protocol/dkg", "protocol/keygen", "internal/labelhash"}
 
 var impure = []string{"net", "os", "time", "sync", "log", "log/slog", "math/rand", "math/rand/v2"}
 

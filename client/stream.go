@@ -38,7 +38,7 @@ func (k *Keyset) EncryptFile(ctx context.Context, dst File, src io.Reader, aad [
 		return err
 	}
 	hints, src := hintsOf(src)
-	header := make([]byte, protocol.SealedHeaderSize(dprf.Params{N: cert.N, T: cert.T}))
+	header := make([]byte, protocol.StreamHeaderSize(cert))
 	if _, err := dst.Write(header); err != nil { // zeros: not an object until the end
 		return err
 	}

@@ -113,7 +113,8 @@ func TestCoefficientsAreShort(t *testing.T) {
 }
 
 func statement(s *DDHShare, in *Inputs) *Statement {
-	return &Statement{Operation: 1, Keyset: [16]byte{9}, Suite: 3, Epoch: 1, Generation: 1, Node: uint8(s.Node()), Public: s.PublicShare(), Inputs: in, Values: s.Evaluate(in)}
+	return &Statement{Operation: 1, Keyset: [16]byte{9}, Suite: 3, Epoch: 1, Generation: 1, Node: uint8(s.Node()), Public: s.PublicShare(),
+		Positions: make([]uint16, in.Len()), Inputs: in, Values: s.Evaluate(in)}
 }
 
 func TestBatchProof(t *testing.T) {
@@ -142,6 +143,10 @@ func TestBatchProof(t *testing.T) {
 		refused("another node", func(s *Statement) { s.Node++ })
 		refused("another public share", func(s *Statement) { s.Public = shares[2].PublicShare() })
 		refused("another node's value", func(s *Statement) { s.Values[count-1] = shares[2].Evaluate(in)[count-1] })
+		refused("another position", func(s *Statement) {
+			s.Positions = append([]uint16(nil), s.Positions...)
+			s.Positions[count-1]++
+		})
 		refused("other inputs", func(s *Statement) { s.Inputs = NewInputs(someIDs(count)) })
 		refused("a value that is no element", func(s *Statement) { s.Values[0][31] = 0xff })
 		if count > 1 {

@@ -81,12 +81,12 @@ func (l *Layout) HeldBy(node int) []int { return l.held[node] }
 var ErrQuorum = errors.New("dprf: not a quorum")
 
 // CheckQuorum checks that q has at least t nodes, all between 1 and n.
-func (l *Layout) CheckQuorum(q Set) error {
-	if q>>(l.N-1)>>1 != 0 {
-		return fmt.Errorf("%w: %v names a node above n = %d", ErrQuorum, q, l.N)
+func (p Params) CheckQuorum(q Set) error {
+	if q>>(p.N-1)>>1 != 0 {
+		return fmt.Errorf("%w: %v names a node above n = %d", ErrQuorum, q, p.N)
 	}
-	if q.Size() < l.T {
-		return fmt.Errorf("%w: %v has %d nodes, %d are needed", ErrQuorum, q, q.Size(), l.T)
+	if q.Size() < p.T {
+		return fmt.Errorf("%w: %v has %d nodes, %d are needed", ErrQuorum, q, q.Size(), p.T)
 	}
 	return nil
 }

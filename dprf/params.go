@@ -21,9 +21,22 @@ var (
 // the function, T-1 know nothing of it.
 type Params struct{ N, T int }
 
-// Validate checks 2 <= T <= N <= MaxNodes and that there are at most MaxKeys
-// keys. allowOne admits T = 1, where every single node holds all keys.
+// Validate checks the threshold and that there are at most MaxKeys keys of the
+// replicated function.
 func (p Params) Validate(allowOne bool) error {
+	if err := p.ValidateThreshold(allowOne); err != nil {
+		return err
+	}
+	if k, ok := binomial(p.N, p.T-1); !ok || k > MaxKeys {
+		return fmt.Errorf("%w: n = %d, t = %d needs C(%d, %d) keys, more than %d; use a public-key (tae3) keyset",
+			ErrTooManyKeys, p.N, p.T, p.N, p.T-1, MaxKeys)
+	}
+	return nil
+}
+
+// ValidateThreshold checks 2 <= T <= N <= MaxNodes. allowOne admits T = 1, where
+// every single node can evaluate the function.
+func (p Params) ValidateThreshold(allowOne bool) error {
 	low := 2
 	if allowOne {
 		low = 1
@@ -37,10 +50,6 @@ func (p Params) Validate(allowOne bool) error {
 		return fmt.Errorf("%w: t = 1 lets every single node decrypt; use t >= 2", ErrThreshold)
 	case p.T < low:
 		return fmt.Errorf("%w: t = %d, must be at least %d", ErrThreshold, p.T, low)
-	}
-	if k, ok := binomial(p.N, p.T-1); !ok || k > MaxKeys {
-		return fmt.Errorf("%w: n = %d, t = %d needs C(%d, %d) keys, more than %d; use a public-key (tae3) keyset",
-			ErrTooManyKeys, p.N, p.T, p.N, p.T-1, MaxKeys)
 	}
 	return nil
 }

@@ -20,7 +20,9 @@ type Statement struct {
 	Generation uint32
 	Node       uint8
 	Public     [ElementSize]byte // the public share as proven
-	Inputs     *Inputs
+	// Positions are the places of the inputs in the request that is answered.
+	Positions []uint16
+	Inputs    *Inputs
 	Values     [][ElementSize]byte // of each input
 }
 
@@ -39,7 +41,7 @@ func (s *Statement) seed() [32]byte {
 	h := labelhash.New(labelStatementDDH).Byte(s.Operation).Fixed(s.Keyset[:]).Byte(s.Suite).Uint16(s.Epoch).
 		Uint32(s.Generation).Byte(s.Node).Fixed(s.Public[:]).Uint32(uint32(s.Inputs.Len()))
 	for i := range s.Inputs.ids {
-		h.Fixed(s.Inputs.ids[i][:])
+		h.Uint16(s.Positions[i]).Fixed(s.Inputs.ids[i][:])
 	}
 	for i := range s.Values {
 		h.Fixed(s.Values[i][:])
@@ -135,7 +137,7 @@ func challenge(seed *[32]byte, a, b []byte, t1, t2 *ristretto255.Element) *ristr
 func (st *Statement) Verify(proof []byte) ([]*ristretto255.Element, bool) {
 	points := st.Inputs.points
 	public, err := ParseElement(st.Public[:])
-	if err != nil || len(points) == 0 || len(points) != len(st.Values) || len(proof) != ProofSize {
+	if err != nil || len(points) == 0 || len(points) != len(st.Values) || len(points) != len(st.Positions) || len(proof) != ProofSize {
 		return nil, false
 	}
 	values := make([]*ristretto255.Element, len(st.Values))

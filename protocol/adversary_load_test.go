@@ -70,7 +70,7 @@ func TestGameHugeCounts(t *testing.T) {
 		return append(b, make([]byte, 300)...)
 	}
 	header := append([]byte{}, fixedHeader(t)...)
-	binary.BigEndian.PutUint16(header[MinHeader-2:], dprf.MaxKeys)
+	binary.BigEndian.PutUint16(header[proofStart:], dprf.MaxKeys)
 	c := fixedCluster(t, 3, 2)
 	for name, f := range map[string]func() error{
 		"n and t of a certificate": func() error {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-a893640b/tae/dprf"
 	"github.com/seed-a893640b/tae/internal/labelhash"
 	"github.com/seed-a893640b/tae/sig"
+	"github.com/seed-a893640b/tae/sig/bls"
 )
 
 const (
@@ -57,10 +58,7 @@ func (t *Terms) Validate(allowOne bool) error {
 	if err := CheckName(t.Name); err != nil {
 		return err
 	}
-	if t.Suite != SuiteTAE1 {
-		return fmt.Errorf("protocol: %v is not supported by this version, tae1 is", t.Suite)
-	}
-	if err := (dprf.Params{N: t.N, T: t.T}).Validate(allowOne); err != nil {
+	if err := t.validateSuite(allowOne); err != nil {
 		return err
 	}
 	if len(t.Members) != t.N {
@@ -88,10 +86,32 @@ func (t *Terms) Validate(allowOne bool) error {
 	if t.Limits.ObjectsLog2 < 1 || t.Limits.ObjectsLog2 > ObjectsLog2 {
 		return fmt.Errorf("protocol: 2^%d objects an epoch: must be 2^1 to 2^%d", t.Limits.ObjectsLog2, ObjectsLog2)
 	}
-	if t.Version < 1 || t.Epoch < 1 || t.Attempt < 1 || t.Generation != 0 {
-		return errors.New("protocol: version, epoch and attempt start at 1, and the generation of tae1 is 0")
+	if t.Version < 1 || t.Epoch < 1 || t.Attempt < 1 {
+		return errors.New("protocol: version, epoch and attempt start at 1")
 	}
 	return nil
+}
+
+// Params are n and t.
+func (t *Terms) Params() dprf.Params { return dprf.Params{N: t.N, T: t.T} }
+
+func (t *Terms) validateSuite(allowOne bool) error {
+	switch t.Suite {
+	case SuiteTAE1:
+		if t.Generation != 0 {
+			return errors.New("protocol: the generation of tae1 is 0")
+		}
+		return t.Params().Validate(allowOne)
+	case SuiteTAE3:
+		if t.Generation < 1 {
+			return errors.New("protocol: generations of tae3 start at 1")
+		}
+		if t.Modes != ModesOf(ModeSealed) {
+			return errors.New("protocol: tae3 offers mode sealed and no other")
+		}
+		return t.Params().ValidateThreshold(allowOne)
+	}
+	return fmt.Errorf("protocol: %v is not supported by this version; tae1 and tae3 are", t.Suite)
 }
 
 // Append appends the canonical encoding of the terms.
@@ -158,7 +178,8 @@ func (t *Terms) Session() dprf.Session {
 	return dprf.Session{Keyset: t.Keyset, Epoch: t.Epoch, Attempt: t.Attempt, Proposal: t.Digest()}
 }
 
-// Layout is the structure of the keys. Parsed terms are valid, so it cannot fail.
+// Layout is the structure of the keys of TAE1. Parsed terms are valid, so it cannot
+// fail.
 func (t *Terms) Layout() *dprf.Layout {
 	l, err := dprf.NewLayout(dprf.Params{N: t.N, T: t.T})
 	if err != nil {
@@ -172,17 +193,23 @@ func (t *Terms) Layout() *dprf.Layout {
 // complete certificate is ever encoded.
 type Certificate struct {
 	Terms
-	Checks     [][32]byte // per key in the order of key numbers
+	Checks [][32]byte // TAE1: per key in the order of key numbers
+	// KeyPoly and SigPoly are TAE3's public polynomials, t commitments each: of the
+	// function's key, and of the signature key.
+	KeyPoly    [][dprf.ElementSize]byte
+	SigPoly    [][bls.PublicKeySize]byte
 	Signatures [][sig.Size]byte
+
+	public *publicKeys // made by Prepare
 }
 
 // Digest is what the members sign.
 func (c *Certificate) Digest() [32]byte {
-	h := labelhash.New(labelCertificate).Var(c.Terms.Append(nil)).Uint32(uint32(len(c.Checks)))
-	for i := range c.Checks {
-		h.Fixed(c.Checks[i][:])
+	h := labelhash.New(labelCertificate).Var(c.Terms.Append(nil))
+	if c.Suite == SuiteTAE3 {
+		return h.Uint32(uint32(len(c.KeyPoly))).Fixed(c.appendKeys(nil)).Sum()
 	}
-	return h.Sum()
+	return h.Uint32(uint32(len(c.Checks))).Fixed(c.appendKeys(nil)).Sum()
 }
 
 // Sign is one member's signature on the certificate.
@@ -231,14 +258,53 @@ func (c *Certificate) Newer(o *Certificate) bool {
 // Append appends the canonical encoding.
 func (c *Certificate) Append(b []byte) []byte {
 	b = append(append(b, certMagic...), certVersion)
-	b = c.Terms.Append(b)
-	for i := range c.Checks {
-		b = append(b, c.Checks[i][:]...)
-	}
+	b = c.appendKeys(c.Terms.Append(b))
 	for i := range c.Signatures {
 		b = append(b, c.Signatures[i][:]...)
 	}
 	return b
+}
+
+// appendKeys appends what the certificate says of the keys: key-check values, or the
+// two public polynomials.
+func (c *Certificate) appendKeys(b []byte) []byte {
+	for i := range c.Checks {
+		b = append(b, c.Checks[i][:]...)
+	}
+	for i := range c.KeyPoly {
+		b = append(b, c.KeyPoly[i][:]...)
+	}
+	for i := range c.SigPoly {
+		b = append(b, c.SigPoly[i][:]...)
+	}
+	return b
+}
+
+// readKeys reads what appendKeys wrote. The caller has checked the length.
+func (c *Certificate) readKeys(s *cryptobyte.String) {
+	if c.Suite == SuiteTAE3 {
+		c.KeyPoly = make([][dprf.ElementSize]byte, c.T)
+		for i := range c.KeyPoly {
+			s.CopyBytes(c.KeyPoly[i][:])
+		}
+		c.SigPoly = make([][bls.PublicKeySize]byte, c.T)
+		for i := range c.SigPoly {
+			s.CopyBytes(c.SigPoly[i][:])
+		}
+		return
+	}
+	c.Checks = make([][32]byte, c.Params().Keys())
+	for i := range c.Checks {
+		s.CopyBytes(c.Checks[i][:])
+	}
+}
+
+// keysSize is the length of what appendKeys writes.
+func (t *Terms) keysSize() int {
+	if t.Suite == SuiteTAE3 {
+		return t.T * (dprf.ElementSize + bls.PublicKeySize)
+	}
+	return 32 * t.Params().Keys()
 }
 
 // ParseCertificate parses a certificate and checks its form, not its signatures.
@@ -259,14 +325,10 @@ func ParseCertificate(b []byte) (*Certificate, error) {
 	if err := c.Validate(true); err != nil {
 		return nil, err
 	}
-	keys := dprf.Params{N: c.N, T: c.T}.Keys()
-	if len(s) != 32*keys+sig.Size*c.N {
+	if len(s) != c.keysSize()+sig.Size*c.N {
 		return nil, errors.New("protocol: epoch certificate has the wrong length for its n and t")
 	}
-	c.Checks = make([][32]byte, keys)
-	for i := range c.Checks {
-		s.CopyBytes(c.Checks[i][:])
-	}
+	c.readKeys(&s)
 	c.Signatures = make([][sig.Size]byte, c.N)
 	for i := range c.Signatures {
 		s.CopyBytes(c.Signatures[i][:])

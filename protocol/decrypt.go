@@ -30,7 +30,7 @@ func CheckObject(cert *Certificate, h *Header) error {
 		return fmt.Errorf("%w: suite %v, mode %v, %d layers do not fit keyset %s", ErrAuthentication, h.Suite, h.Mode, h.Layers, cert.Name)
 	case h.Epoch != cert.Epoch:
 		return fmt.Errorf("%w: epoch %d of keyset %s", ErrUnknownEpoch, h.Epoch, cert.Name)
-	case len(h.Proof) != dprf.TagSize*dprf.Params{N: cert.N, T: cert.T}.Keys():
+	case h.Suite == SuiteTAE1 && len(h.Proof) != dprf.TagSize*cert.Params().Keys():
 		return fmt.Errorf("%w: %d tags, keyset %s has another number", ErrAuthentication, len(h.Proof)/dprf.TagSize, cert.Name)
 	}
 	return nil
@@ -51,7 +51,10 @@ func NewDecryption(cert *Certificate, headers []*Header) (*Decryption, error) {
 	if len(headers) == 0 || len(headers) > int(cert.Limits.MaxBatch) {
 		return nil, fmt.Errorf("protocol: %d objects in one request, allowed are 1 to %d", len(headers), cert.Limits.MaxBatch)
 	}
-	d := &Decryption{cert: cert, layout: cert.Layout(), headers: headers, ids: make([]Identity, len(headers))}
+	d := &Decryption{cert: cert, headers: headers, ids: make([]Identity, len(headers))}
+	if cert.Suite == SuiteTAE1 {
+		d.layout = cert.Layout()
+	}
 	for i, h := range headers {
 		if err := CheckObject(cert, h); err != nil {
 			return nil, err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/gtank/ristretto255"
+
 	"github.com/seed-a893640b/tae/dprf"
 	"github.com/seed-a893640b/tae/internal/labelhash"
 )
@@ -24,6 +26,7 @@ type Encryption struct {
 	open   *openings
 	items  []sealing
 	rhos   []Rho
+	points []*ristretto255.Element // TAE3: the M of each item, of which rho is a hash
 }
 
 // sealing is one object in the making.
@@ -36,8 +39,36 @@ type sealing struct {
 
 // newEncryption takes the secret b of the openings; it does not keep it.
 func newEncryption(cert *Certificate, author *Author, items int, b *[32]byte) *Encryption {
-	return &Encryption{cert: cert, layout: cert.Layout(), author: author, open: newOpenings(b, cert.N),
-		items: make([]sealing, items), rhos: make([]Rho, items)}
+	e := &Encryption{cert: cert, author: author, open: newOpenings(b, cert.N), items: make([]sealing, items), rhos: make([]Rho, items)}
+	if cert.Suite == SuiteTAE1 {
+		e.layout = cert.Layout()
+	}
+	return e
+}
+
+// draw makes the secrets of all items from the seed.
+func (e *Encryption) draw(seed *[32]byte) {
+	if e.cert.Suite == SuiteTAE3 {
+		e.points = expandPoints(seed, e.rhos)
+		return
+	}
+	expand(seed, e.rhos)
+}
+
+// born is the birth epoch under the mask; in TAE3 it is zero.
+func (e *Encryption) born() uint16 {
+	if e.cert.Suite == SuiteTAE3 {
+		return 0
+	}
+	return e.cert.Epoch
+}
+
+// headerSize is the length of the header of item i.
+func (e *Encryption) headerSize(i int) int {
+	if e.cert.Suite == SuiteTAE3 {
+		return batchHeaderSize(uint16(i), uint16(len(e.items)))
+	}
+	return SealedHeaderSize(e.cert.Params())
 }
 
 func (e *Encryption) params(kind Kind) Params {
@@ -67,10 +98,9 @@ func EncryptMessages(cert *Certificate, author *Author, messages []Message) (*En
 // encryptMessages is EncryptMessages with the secrets given.
 func encryptMessages(cert *Certificate, author *Author, messages []Message, b, seed *[32]byte) *Encryption {
 	e := newEncryption(cert, author, len(messages), b)
-	expand(seed, e.rhos)
+	e.draw(seed)
 	context := sessionContext(cert.Keyset, cert.Suite, author.Key, &e.open.r)
 	params := e.params(KindMessage)
-	header := SealedHeaderSize(e.layout.Params)
 	var ad [32]byte
 	for i := range messages {
 		m := &messages[i]
@@ -80,10 +110,11 @@ func encryptMessages(cert *Certificate, author *Author, messages []Message, b, s
 		}
 		it := &e.items[i]
 		it.params = params
+		header := e.headerSize(i)
 		object := make([]byte, header, header+preludeSize+len(m.Plaintext))
 		var body [32]byte
 		it.object, body = sealMessage(object, &e.rhos[i], &author.Key, &e.open.r, m.Plaintext)
-		it.w = freshCommitment(&e.rhos[i], cert.Epoch, &body, &ad)
+		it.w = freshCommitment(&e.rhos[i], e.born(), &body, &ad)
 		it.x = freshIdentity(&context, &it.w)
 	}
 	return e
@@ -115,15 +146,15 @@ func streamSeeds(author *Author, kind Kind, hints *StreamHints) (b, seed [32]byt
 func newStream(cert *Certificate, author *Author, kind Kind, aad []byte, b, seed *[32]byte) *Stream {
 	s := &Stream{Encryption: newEncryption(cert, author, 1, b), aad: aad}
 	s.items[0].params = s.params(kind)
-	s.items[0].object = make([]byte, SealedHeaderSize(s.layout.Params))
-	expand(seed, s.rhos)
+	s.items[0].object = make([]byte, s.headerSize(0))
+	s.draw(seed)
 	return s
 }
 
 func (s *Stream) commit(body *[32]byte) {
 	it := &s.items[0]
 	ad := aadHash(&it.params, s.aad)
-	it.w = freshCommitment(&s.rhos[0], s.cert.Epoch, body, &ad)
+	it.w = freshCommitment(&s.rhos[0], s.born(), body, &ad)
 	context := sessionContext(s.cert.Keyset, s.cert.Suite, s.author.Key, &s.open.r)
 	it.x = freshIdentity(&context, &it.w)
 }
@@ -191,6 +222,9 @@ func (s *Stream) Header() []byte { return s.items[0].object }
 func (e *Encryption) Wipe() {
 	e.open.wipe()
 	clear(e.rhos)
+	for _, p := range e.points {
+		p.Zero()
+	}
 }
 
 // Objects are the encrypted messages, in order, after the round.
@@ -227,9 +261,11 @@ func targetOf(cert *Certificate, op Op, q dprf.Set, detail bool) target {
 // Request is the request to node. No two nodes get the same: each is shown its own
 // opening secret and no other.
 func (r *EncryptRound) Request(node int) []byte {
-	e := r.e
-	t := e.target(OpEncrypt, r.quorum, r.detail)
-	b := t.append(make([]byte, 0, targetFixed+r.quorum.Size()+3+32*(e.cert.N+1+len(e.items))))
+	return r.e.request(r.e.target(OpEncrypt, r.quorum, r.detail), node)
+}
+
+func (e *Encryption) request(t target, node int) []byte {
+	b := t.append(make([]byte, 0, targetFixed+t.quorum.Size()+3+32*(e.cert.N+1+len(e.items))))
 	b = append(b, byte(e.cert.N))
 	for i := range e.open.commitments {
 		b = append(b, e.open.commitments[i][:]...)

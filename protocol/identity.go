@@ -128,9 +128,12 @@ func (h *Header) verify(rho *Rho, born uint16, j ClientKey, r, body, aad *[32]by
 	ok := subtle.ConstantTimeCompare(x[:], h.Source.X0[:])
 	// The birth epoch says which epoch's keys made the object. Without this check
 	// stolen keys of an old epoch could pass objects off as new (section 6.3).
-	if h.Source.Moved {
+	switch {
+	case h.Suite == SuiteTAE3:
+		ok &= boolBit(born == 0)
+	case h.Source.Moved:
 		ok &= boolBit(born >= 1 && born <= h.Source.EpochSrc)
-	} else {
+	default:
 		ok &= boolBit(born == h.Epoch)
 	}
 	if ok != 1 {

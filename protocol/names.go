@@ -9,15 +9,31 @@ import (
 // Suite is the kind of distributed PRF of a keyset.
 type Suite uint8
 
-// SuiteTAE1 is the replicated symmetric suite. 3 is reserved for the public-key
-// suite.
-const SuiteTAE1 Suite = 1
+// SuiteTAE1 is the replicated symmetric suite, SuiteTAE3 the public-key suite whose
+// answers can be verified.
+const (
+	SuiteTAE1 Suite = 1
+	SuiteTAE3 Suite = 3
+)
 
 func (s Suite) String() string {
-	if s == SuiteTAE1 {
+	switch s {
+	case SuiteTAE1:
 		return "tae1"
+	case SuiteTAE3:
+		return "tae3"
 	}
 	return fmt.Sprintf("suite %d", uint8(s))
+}
+
+// ParseSuite is the inverse of Suite.String.
+func ParseSuite(s string) (Suite, error) {
+	for _, suite := range []Suite{SuiteTAE1, SuiteTAE3} {
+		if suite.String() == s {
+			return suite, nil
+		}
+	}
+	return 0, fmt.Errorf("protocol: unknown suite %q; there are tae1 and tae3", s)
 }
 
 // Mode is how an object moves to a new epoch (section 3).

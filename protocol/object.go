@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-a893640b/tae/dprf"
+	"github.com/seed-a893640b/tae/sig/bls"
 )
 
 // Magic starts every object. Its bytes show what happened to a file that went
@@ -19,11 +20,13 @@ const (
 	sourceSize = 32 + 1 + 2 + 32 // x_0, flag, e_src, id_src
 	maskedSize = 32              // rho || born, masked
 
+	proofStart = paramsSize + 2 + sourceSize
+
 	// MinHeader is the number of bytes from which HeaderSize can tell the length of
 	// a whole header.
-	MinHeader = paramsSize + 2 + sourceSize + 2
+	MinHeader = proofStart + 4
 	// MaxHeader is the length of the largest header.
-	MaxHeader = MinHeader + dprf.TagSize*dprf.MaxKeys + maskedSize
+	MaxHeader = proofStart + 2 + dprf.TagSize*dprf.MaxKeys + maskedSize
 )
 
 // ErrNotObject reports bytes that are not an object of this format; errors that
@@ -65,16 +68,49 @@ type Header struct {
 	Params
 	Epoch  uint16
 	Source Source
-	Proof  []byte   // the tags of all keys, 16 bytes each
-	Masked [32]byte // rho || born under the mask of the identity
+	// Proof shows that an encrypt session took place. TAE1: the tags of all keys, 16
+	// bytes each. TAE3: a signature of 48 bytes on the root of the request's identities
+	// and the path, 32 bytes a step, from this one's Index of Count to the root.
+	Proof        []byte
+	Index, Count uint16
+	Masked       [32]byte // TAE1: rho || born under the mask of the identity; TAE3: M + Y
 }
 
 // Size is the length of the encoded header in bytes.
-func (h *Header) Size() int { return MinHeader + len(h.Proof) + maskedSize }
+func (h *Header) Size() int { return proofStart + h.proofPrefix() + len(h.Proof) + maskedSize }
+
+// proofPrefix is the length of the fields before the proof: the number of tags, or
+// index and count.
+func (h *Header) proofPrefix() int {
+	if h.Suite == SuiteTAE3 {
+		return 4
+	}
+	return 2
+}
 
 // SealedHeaderSize is the length of a sealed TAE1 header for a keyset of the
 // given parameters. It does not depend on the message.
-func SealedHeaderSize(p dprf.Params) int { return MinHeader + dprf.TagSize*p.Keys() + maskedSize }
+func SealedHeaderSize(p dprf.Params) int {
+	return proofStart + 2 + dprf.TagSize*p.Keys() + maskedSize
+}
+
+// StreamHeaderSize is the length of the header of a file or pipe under the keyset:
+// an object that is alone in its request.
+func StreamHeaderSize(c *Certificate) int {
+	if c.Suite == SuiteTAE3 {
+		return batchHeaderSize(0, 1)
+	}
+	return SealedHeaderSize(dprf.Params{N: c.N, T: c.T})
+}
+
+// batchHeaderSize is the length of the TAE3 header of item index of count.
+func batchHeaderSize(index, count uint16) int {
+	return proofStart + 4 + batchProofSize(index, count) + maskedSize
+}
+
+func batchProofSize(index, count uint16) int {
+	return bls.SignatureSize + 32*merklePathLen(int(index), int(count))
+}
 
 // Append appends the canonical encoding of the header.
 func (h *Header) Append(b []byte) []byte {
@@ -88,7 +124,12 @@ func (h *Header) Append(b []byte) []byte {
 	b = append(b, flag)
 	b = binary.BigEndian.AppendUint16(b, h.Source.EpochSrc)
 	b = append(b, h.Source.IDSrc[:]...)
-	b = binary.BigEndian.AppendUint16(b, uint16(len(h.Proof)/dprf.TagSize))
+	if h.Suite == SuiteTAE3 {
+		b = binary.BigEndian.AppendUint16(b, h.Index)
+		b = binary.BigEndian.AppendUint16(b, h.Count)
+	} else {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(h.Proof)/dprf.TagSize))
+	}
 	b = append(b, h.Proof...)
 	return append(b, h.Masked[:]...)
 }
@@ -128,11 +169,18 @@ func HeaderSize(prefix []byte) (int, error) {
 	if len(prefix) < MinHeader {
 		return 0, notObject("its header is cut off after %d bytes", len(prefix))
 	}
-	tags := int(binary.BigEndian.Uint16(prefix[MinHeader-2:]))
+	if Suite(prefix[len(Magic)+1]) == SuiteTAE3 {
+		index, count := binary.BigEndian.Uint16(prefix[proofStart:]), binary.BigEndian.Uint16(prefix[proofStart+2:])
+		if index >= count || count > MaxBatchLimit {
+			return 0, notObject("its header claims to be item %d of %d", index, count)
+		}
+		return batchHeaderSize(index, count), nil
+	}
+	tags := int(binary.BigEndian.Uint16(prefix[proofStart:]))
 	if tags > dprf.MaxKeys {
 		return 0, notObject("its header claims %d tags, at most %d are possible", tags, dprf.MaxKeys)
 	}
-	return MinHeader + dprf.TagSize*tags + maskedSize, nil
+	return proofStart + 2 + dprf.TagSize*tags + maskedSize, nil
 }
 
 // ParseHeader parses the header at the start of b and returns what follows it.
@@ -157,7 +205,10 @@ func ParseHeader(b []byte) (h *Header, body []byte, err error) {
 	h.Source.Moved = flag == 1
 	h.Source.EpochSrc = binary.BigEndian.Uint16(p[35:])
 	h.Source.IDSrc = Identity(p[37:69])
-	h.Proof = append([]byte(nil), b[MinHeader:size-maskedSize]...)
+	if h.Suite == SuiteTAE3 {
+		h.Index, h.Count = binary.BigEndian.Uint16(b[proofStart:]), binary.BigEndian.Uint16(b[proofStart+2:])
+	}
+	h.Proof = append([]byte(nil), b[proofStart+h.proofPrefix():size-maskedSize]...)
 	h.Masked = [32]byte(b[size-maskedSize : size])
 	if flag > 1 {
 		return nil, nil, notObject("source flag %d is neither 0 nor 1", flag)
@@ -172,12 +223,14 @@ func ParseHeader(b []byte) (h *Header, body []byte, err error) {
 func (h *Header) check() error {
 	s := &h.Source
 	switch {
-	case h.Suite != SuiteTAE1:
+	case h.Suite != SuiteTAE1 && h.Suite != SuiteTAE3:
 		return fmt.Errorf("%w: %v", ErrObjectVersion, h.Suite)
 	case h.Mode != ModeSealed:
 		return fmt.Errorf("%w: %v", ErrObjectVersion, h.Mode)
 	case h.Kind > KindPipe:
 		return notObject("unknown kind of body %d", h.Kind)
+	case h.Suite == SuiteTAE3 && h.Layers != 0:
+		return notObject("a tae3 object has no layers")
 	case h.Layers > MaxLayers:
 		return notObject("%d layers, at most %d are possible", h.Layers, MaxLayers)
 	case h.Epoch == 0:

@@ -34,13 +34,17 @@ func (a *Author) seed(label string) labelhash.Hash {
 	return labelhash.New(label).Fixed(system[:]).Fixed(a.KeyHash[:]).Fixed(a.Key[:]).Uint64(a.Counter)
 }
 
-// expand fills the secrets with the AES-256-CTR keystream of the seed.
-func expand(seed *[32]byte, secrets []Rho) {
+func seedStream(seed *[32]byte) cipher.Stream {
 	block, err := aes.NewCipher(seed[:])
 	if err != nil {
 		panic("internal error: " + err.Error())
 	}
-	ctr := cipher.NewCTR(block, make([]byte, aes.BlockSize))
+	return cipher.NewCTR(block, make([]byte, aes.BlockSize))
+}
+
+// expand fills the secrets with the AES-256-CTR keystream of the seed.
+func expand(seed *[32]byte, secrets []Rho) {
+	ctr := seedStream(seed)
 	for i := range secrets {
 		clear(secrets[i][:])
 		ctr.XORKeyStream(secrets[i][:], secrets[i][:])

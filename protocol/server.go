@@ -30,9 +30,10 @@ func (s EpochState) String() string {
 // An Epoch is what a node holds of one epoch.
 type Epoch struct {
 	Certificate *Certificate
-	Encoded     []byte // the certificate as it is sent
-	Share       *dprf.Share
+	Encoded     []byte      // the certificate as it is sent
+	Share       *dprf.Share // TAE1
 	State       EpochState
+	TAE3        *TAE3Epoch
 }
 
 // A ServedKeyset is what a node holds of one keyset.
@@ -159,6 +160,12 @@ func (s *Server) handleObjects(caller Caller, req []byte) ([]byte, error) {
 	}
 	if !t.quorum.Has(s.node) {
 		return nil, refuse(CodeBadQuorum, "node %d is not in quorum %v", s.node, t.quorum)
+	}
+	if t.suite == SuiteTAE3 {
+		if err := cert.Params().CheckQuorum(t.quorum); err != nil {
+			return nil, refuse(CodeBadQuorum, "%v", err)
+		}
+		return s.handleTAE3(caller, e, &t, req, rest)
 	}
 	assigned, err := s.answerFor(e, &t)
 	if err != nil {

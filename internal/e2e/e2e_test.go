@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/seed-a893640b/tae/client"
+	"github.com/seed-a893640b/tae/dprf"
 	"github.com/seed-a893640b/tae/internal/devcluster"
 	"github.com/seed-a893640b/tae/internal/node"
 	"github.com/seed-a893640b/tae/protocol"
@@ -177,7 +178,7 @@ func damageCommand(ts *testscript.TestScript, _ bool, args []string) {
 	case "flipbody":
 		b[len(b)-1] ^= 1
 	case "swap": // the first two chunks
-		at, chunk := protocol.MinHeader+3*16+32+32, protocol.ChunkSize+16
+		at, chunk := protocol.SealedHeaderSize(dprf.Params{N: 3, T: 2})+protocol.CommitmentSize, protocol.ChunkSize+16
 		first := append([]byte(nil), b[at:at+chunk]...)
 		copy(b[at:], b[at+chunk:at+2*chunk])
 		copy(b[at+chunk:], first)
