@@ -4,6 +4,7 @@ go 1.26.8
 
 require (
 	filippo.io/edwards25519 v1.2.0
+	github.com/cloudflare/circl v1.6.5
 	github.com/consensys/gnark-crypto v0.22.0
 	github.com/gtank/ristretto255 v0.1.2
 	github.com/libp2p/go-libp2p v0.52.0
@@ -13,6 +14,7 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	go.dedis.ch/kyber/v3 v3.1.0
+	go.dedis.ch/protobuf v1.0.11
 	go.uber.org/zap v1.28.0
 	go.yaml.in/yaml/v3 v3.0.6
 	golang.org/x/crypto v0.59.0

@@ -1,0 +1,77 @@
+// Package dkg makes the two distributed keys of a public-key keyset's epoch without
+// a dealer: a secret of ristretto255 and one of BLS12-381 with its public key in G2.
+// It is one member's side, a state machine without I/O, clock or randomness of its
+// own. It also shares the keys again, among the same or other members (NewReshare),
+// and repairs a lost share (Repair).
+//
+// It runs kyber's Pedersen key generation, whose deals, responses and justifications
+// travel as payloads of statements that their senders sign with their node keys and
+// that everybody sees:
+//
+//	PhaseKeys            a fresh key pair per group, for this ceremony only, and the
+//	                     hash of the dealer's two public polynomials
+//	PhaseDeals           the dealer's public polynomials and a sealed share for every
+//	                     receiver
+//	PhaseResponses       per dealer and group an approval, or a complaint with evidence
+//	PhaseJustifications  the shares that a dealer owes after an upheld complaint
+//
+// All dealers must deal: nobody is left out silently. A run ends in a Result or in a
+// Fault, which names the member that is proven to have lied, or nobody where the
+// members may have been shown different things. The hash in the first phase fixes
+// every polynomial before any is seen: nobody chooses its own to steer the key.
+//
+// A complaint carries evidence. The receiver shows the Diffie-Hellman point that opens
+// the sealed share, with a proof that it is the right one, and everybody opens the
+// share and judges. So a false complaint names the receiver and a true one the dealer.
+// The dealer can then still publish the right share (it is no secret any more to those
+// who hold the bad one's seal); if it does not, it is named, and if it does, the run goes on
+// and Result.Settled names it. A complaint that proves an honest dealer's share bad
+// cannot be made, and what it shows its maker knew.
+//
+// # What is not left to kyber
+//
+// kyber takes the threshold from the deal, without comparing it with the number of
+// coefficients; a longer polynomial silently raises the threshold and a shorter one
+// lowers it. It verifies a justification against the polynomial that the justification
+// itself brings, and goes on with the share of the bad deal. It panics on a nonce of
+// another length and on a deal without a share. So everything is checked here before
+// kyber sees it: polynomials are public and have t coefficients, a sealed share must
+// decrypt to exactly the bytes that kyber's dealer would have sealed for these
+// coefficients, justifications are verified against the coefficients that were dealt. The
+// result is computed a second time and compared.
+//
+// # Encodings
+//
+// Integers are big endian. Every payload starts with a header
+//
+//	u8 version = 1 | u8 phase | session 32 | u8 sender
+//
+// and has exactly one encoding. G is ristretto255 (scalar 32 bytes, point 32, Schnorr
+// signature 64), then BLS12-381 G2 (32, 96, 128). Points and scalars are canonical,
+// points in the subgroup. "seen" is the list of the digests
+// H("tae/v1/dkg/payload"; [payload]) of the payloads of the phase before, in the order
+// of their senders: of all members (keys), of all dealers (deals), of all receivers
+// (responses).
+//
+//	keys            = header | for both G: ( key | signature ) | commitment 32
+//	deals           = header | seen | for both G: ( u8 t | t times coefficient |
+//	                  per receiver: ( ephemeral key | signature | sealed | signature ) )
+//	responses       = header | seen | per dealer, for both G: u8 1 or
+//	                  ( u8 0 | Diffie-Hellman point | challenge 32 | response 32 )
+//	justifications  = header | seen | u16 count | count times ( u8 G | u8 receiver | share 32 )
+//	public          = u8 version = 1 | u8 t | t times 32 | t times 96
+//
+// The signature of a key is kyber's Schnorr signature, under that key, on
+// H("tae/v1/dkg/group-key"; u8 G, session 32, u8 sender). The commitment of a dealer is
+// H("tae/v1/dkg/commitment"; session 32, u8 sender, u8 t, coefficients of both G), that
+// of others is zero. A sealed share is kyber's: the ephemeral key is signed by the
+// dealer's key, sealed is AES-256-GCM with a zero nonce over kyber's encoding of
+// (session of kyber, receiver, share, t, coefficients), and the second signature is on
+// the dealer's index (u32, little endian) and sealed. In a fresh key generation a dealer
+// seals nothing for itself and does not respond to itself; in a reshare it does both
+// when it stays. Justifications are in ascending order of (G, receiver).
+//
+// A complaint's challenge and response (c, z) prove log_B(X) = log_E(K) for the
+// receiver's key X, the ephemeral key E and the point K: with T1 = zB + cX and
+// T2 = zE + cK, c is the hash of (G, session, dealer, receiver, X, E, K, T1, T2).
+package dkg
