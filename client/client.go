@@ -40,6 +40,7 @@ type options struct {
 	timeout   time.Duration
 	logger    *slog.Logger
 	quic      bool
+	evidence  func(Evidence)
 }
 
 // An Option sets something of a Client.
@@ -60,6 +61,18 @@ func WithTimeout(d time.Duration) Option { return func(o *options) { o.timeout =
 
 // WithLogger logs lies and disputes of nodes. Nothing secret is ever logged.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.logger = l } }
+
+// An Evidence is a node's lie that others can check, offline: `tae-client blame
+// verify` does.
+type Evidence struct {
+	Node   string
+	Reason string
+	Bundle []byte
+}
+
+// WithEvidence calls f for every lie of a node of a tae3 keyset that it has signed. f
+// must be safe for concurrent use and return soon.
+func WithEvidence(f func(Evidence)) Option { return func(o *options) { o.evidence = f } }
 
 // WithQUIC also uses the members' QUIC addresses.
 func WithQUIC() Option { return func(o *options) { o.quic = true } }
@@ -207,12 +220,34 @@ func (c *Client) adopt(cert *protocol.Certificate) error {
 	if err := cert.Verify(c.memberKeys()); err != nil {
 		return err
 	}
+	if err := cert.Prepare(); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if cert.Newer(c.certs[cert.Name]) {
 		c.certs[cert.Name] = cert
 	}
 	return nil
+}
+
+// accuse logs a lie and passes evidence on.
+func (c *Client) accuse(err error) {
+	var n *protocol.NodeError
+	var l *protocol.LieError
+	if !errors.As(err, &n) && !errors.As(err, &l) || !errors.As(err, &l) {
+		return
+	}
+	name := "unknown"
+	if n != nil {
+		name = c.name(n.Node)
+	} else if l.Evidence != nil {
+		name = c.name(l.Evidence.Node())
+	}
+	c.log.Warn("a node lied", "node", name, "reason", l.Reason, "evidence", l.Evidence != nil)
+	if l.Evidence != nil && c.opts.evidence != nil {
+		c.opts.evidence(Evidence{Node: name, Reason: l.Reason, Bundle: l.Evidence.Append(nil)})
+	}
 }
 
 // learn follows a newer certificate that a refusal shows.

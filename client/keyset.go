@@ -126,7 +126,10 @@ func (k *Keyset) batch(ctx context.Context, items []Item, f chunkFunc) ([]Result
 // answers stay well below the transport's limit on messages, whatever the number of
 // keys.
 func (k *Keyset) chunkSize(cert *protocol.Certificate) int {
-	p := dprf.Params{N: cert.N, T: cert.T}
+	p := cert.Params()
+	if cert.Suite == protocol.SuiteTAE3 {
+		return min(chunkItems, int(cert.Limits.MaxBatch))
+	}
 	perItem := dprf.IDSize + dprf.TagSize*p.Keys()
 	if k.crossChecked {
 		perItem = max(perItem, (dprf.MaskSize+dprf.TagSize)*p.Held())
@@ -176,7 +179,12 @@ func (k *Keyset) encryptChunk(ctx context.Context, cert *protocol.Certificate, i
 
 // runEncrypt asks quorums until the objects' headers can be made.
 func (k *Keyset) runEncrypt(ctx context.Context, cert *protocol.Certificate, e *protocol.Encryption) error {
-	p := dprf.Params{N: cert.N, T: cert.T}
+	p := cert.Params()
+	if cert.Suite == protocol.SuiteTAE3 { // every answer is verified: nothing is left to cross-check
+		start := func(q dprf.Set) (*protocol.VerifiedEncryptRound, error) { return e.VerifiedRound(q) }
+		_, err := newOperation(k.c, p, p.T, start, (*protocol.VerifiedEncryptRound).Request).run(ctx)
+		return err
+	}
 	size := p.T
 	if k.crossChecked {
 		if size = 2*p.T - 1; size > p.N {
@@ -265,10 +273,13 @@ func checkObject(cert *protocol.Certificate, h *protocol.Header) error {
 // open, or a node refuses its proof, the nodes are asked again in detail: a lying
 // node must not be able to make a good object fail. It returns an error per object.
 func (k *Keyset) unmask(ctx context.Context, cert *protocol.Certificate, headers []*protocol.Header, try func(int, protocol.Opened) bool) ([]error, error) {
-	p := dprf.Params{N: cert.N, T: cert.T}
+	p := cert.Params()
 	d, err := protocol.NewDecryption(cert, headers)
 	if err != nil {
 		return nil, err
+	}
+	if cert.Suite == protocol.SuiteTAE3 {
+		return k.unmaskVerified(ctx, cert, d, headers, try)
 	}
 	start := func(q dprf.Set) (*protocol.DecryptRound, error) { return d.Round(q, false) }
 	request := func(r *protocol.DecryptRound, _ int) []byte { return r.Request() }
@@ -328,6 +339,53 @@ func (k *Keyset) inDetail(ctx context.Context, cert *protocol.Certificate, heade
 			errs[i] = k.notServed(cert, r.Served(j).Size(), results)
 		}
 	}
+}
+
+// unmaskVerified is unmask for TAE3. The values are taken without proofs first; where
+// an object does not open, all are asked for again with proofs, which name a liar.
+func (k *Keyset) unmaskVerified(ctx context.Context, cert *protocol.Certificate, d *protocol.Decryption, headers []*protocol.Header, try func(int, protocol.Opened) bool) ([]error, error) {
+	r, err := k.verifiedRound(ctx, cert, d, false)
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(headers))
+	var bad []int
+	var again []*protocol.Header
+	for i := range headers {
+		o, err := r.Unmask(i)
+		if err != nil || !try(i, o) {
+			bad, again = append(bad, i), append(again, headers[i])
+		}
+	}
+	if len(bad) == 0 {
+		return errs, nil
+	}
+	if d, err = protocol.NewDecryption(cert, again); err == nil {
+		r, err = k.verifiedRound(ctx, cert, d, true)
+	}
+	for j, i := range bad {
+		errs[i] = err
+		if err == nil {
+			errs[i] = k.openProven(r, j, func(o protocol.Opened) bool { return try(i, o) })
+		}
+	}
+	return errs, nil
+}
+
+// openProven opens an object with values that are proven right: what does not open
+// now is the object's fault.
+func (k *Keyset) openProven(r *protocol.VerifiedDecryptRound, j int, try func(protocol.Opened) bool) error {
+	o, err := r.Unmask(j)
+	if err != nil || !try(o) {
+		return ErrAuthentication
+	}
+	return nil
+}
+
+func (k *Keyset) verifiedRound(ctx context.Context, cert *protocol.Certificate, d *protocol.Decryption, proofs bool) (*protocol.VerifiedDecryptRound, error) {
+	start := func(q dprf.Set) (*protocol.VerifiedDecryptRound, error) { return d.VerifiedRound(q, proofs) }
+	request := func(r *protocol.VerifiedDecryptRound, _ int) []byte { return r.Request() }
+	return newOperation(k.c, cert.Params(), cert.T, start, request).run(ctx)
 }
 
 func asError(d *protocol.DisputeError) error {

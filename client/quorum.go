@@ -25,6 +25,13 @@ type round interface {
 	Done() bool
 }
 
+// extender is a round whose answers do not depend on who else is asked (TAE3): it
+// grows by a node where another fails or is slow.
+type extender interface{ Extend(q dprf.Set) }
+
+// accuser is a round that may find, with one node's answer, that others have lied.
+type accuser interface{ Lies() map[int]error }
+
 // An operation asks quorums until one has answered in full. It is the one place
 // that decides whom to ask first, when to give a node up, and when to ask others
 // as well. An answer of a TAE1 node depends on the quorum, so a hedge is a new
@@ -42,6 +49,7 @@ type operation[R round] struct {
 	replied dprf.Set
 	results map[int]error
 	events  chan event
+	pending int // requests under way
 	begun   time.Time
 }
 
@@ -67,7 +75,7 @@ func (o *operation[R]) run(ctx context.Context) (R, error) {
 	for try := 0; ; try++ {
 		// Buffered for everything that can be under way: a late answer blocks nobody.
 		o.events = make(chan event, maxRounds*o.n)
-		o.rounds = nil
+		o.rounds, o.pending = nil, 0
 		if err := o.launch(ctx, 0); err != nil {
 			return none, err
 		}
@@ -98,17 +106,22 @@ func (o *operation[R]) collect(ctx context.Context) (r R, ok bool, err error) {
 			}
 			return r, false, o.fail(ctx)
 		case <-hedge.C:
-			if len(o.rounds) < maxRounds {
+			if len(o.rounds) < maxRounds { // an extender has one round, and as many hedges as nodes
 				_ = o.launch(ctx, o.awaited()) // no spare quorum: keep waiting
 				hedge.Reset(2 * o.c.health.hedgeDelay())
 			}
 		case e := <-o.events:
+			o.pending--
 			if o.take(e) {
 				o.c.health.finished(time.Since(o.begun))
 				return o.rounds[e.round], true, nil
 			}
-			if o.live() == 0 {
+			if o.live() == 0 || o.pending == 0 {
 				_ = o.launch(ctx, 0)
+			}
+			if _, extends := any(o.rounds[e.round]).(extender); extends && o.pending == 0 && o.replied.Size() >= o.size {
+				// All nodes have answered, and what is undecided stays so.
+				return o.rounds[e.round], true, nil
 			}
 		}
 	}
@@ -117,6 +130,14 @@ func (o *operation[R]) collect(ctx context.Context) (r R, ok bool, err error) {
 
 // launch starts a round with nodes that have not failed and are not in avoid.
 func (o *operation[R]) launch(ctx context.Context, avoid dprf.Set) error {
+	if len(o.rounds) == 1 {
+		if x, ok := any(o.rounds[0]).(extender); ok {
+			q := o.c.health.choose(o.n, 1, o.failed|o.rounds[0].Quorum())
+			x.Extend(q)
+			o.ask(ctx, 0, q)
+			return nil
+		}
+	}
 	q := o.c.health.choose(o.n, o.size, o.failed|avoid)
 	if q == 0 {
 		return nil
@@ -125,10 +146,16 @@ func (o *operation[R]) launch(ctx context.Context, avoid dprf.Set) error {
 	if err != nil {
 		return err
 	}
-	index := len(o.rounds)
 	o.rounds = append(o.rounds, r)
-	events := o.events
+	o.ask(ctx, len(o.rounds)-1, q)
+	return nil
+}
+
+// ask sends a round's request to nodes.
+func (o *operation[R]) ask(ctx context.Context, index int, q dprf.Set) {
+	r, events := o.rounds[index], o.events
 	for _, node := range q.Nodes() {
+		o.pending++
 		req := o.request(r, node)
 		go func() {
 			begun := time.Now()
@@ -136,7 +163,6 @@ func (o *operation[R]) launch(ctx context.Context, avoid dprf.Set) error {
 			events <- event{index, node, answer, err, time.Since(begun)}
 		}()
 	}
-	return nil
 }
 
 // take adds an answer to its round and reports whether the round is complete.
@@ -146,24 +172,39 @@ func (o *operation[R]) take(e event) bool {
 		err = o.rounds[e.round].Add(e.node, e.answer)
 	}
 	o.c.health.note(e.node, e.took, e.err)
-	if err != nil {
-		o.results[e.node] = err
-		o.failed |= dprf.SetOf(e.node)
-		if passing(err) {
-			o.again |= dprf.SetOf(e.node)
+	if a, ok := any(o.rounds[e.round]).(accuser); ok {
+		for node, err := range a.Lies() {
+			o.lost(node, err)
 		}
-		o.c.learn(err)
-		return false
+	}
+	if err != nil {
+		o.lost(e.node, err)
+		return o.rounds[e.round].Done()
 	}
 	o.replied |= dprf.SetOf(e.node)
 	delete(o.results, e.node)
 	return o.rounds[e.round].Done()
 }
 
+// lost records that a node did not help.
+func (o *operation[R]) lost(node int, err error) {
+	if o.results[node] == nil {
+		o.c.accuse(err)
+	}
+	o.results[node] = err
+	o.failed |= dprf.SetOf(node)
+	o.replied &^= dprf.SetOf(node)
+	if passing(err) {
+		o.again |= dprf.SetOf(node)
+	}
+	o.c.learn(err)
+}
+
 // live counts the rounds that can still finish.
 func (o *operation[R]) live() (count int) {
 	for _, r := range o.rounds {
-		if r.Quorum()&o.failed == 0 {
+		_, extends := any(r).(extender)
+		if r.Quorum()&o.failed == 0 || extends && (r.Quorum()&^o.failed).Size() >= o.size {
 			count++
 		}
 	}

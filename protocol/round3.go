@@ -286,8 +286,20 @@ func (r *VerifiedDecryptRound) Request() []byte {
 	return b
 }
 
-// Done reports whether t nodes have answered.
-func (r *VerifiedDecryptRound) Done() bool { return r.got.Size() >= r.cert.T }
+// Done reports whether every item is decided: t nodes serve it, or t refuse its
+// proof, of which one at least is honest.
+func (r *VerifiedDecryptRound) Done() bool {
+	if r.got.Size() < r.cert.T {
+		return false
+	}
+	for i := range r.d.headers {
+		served := r.Served(i).Size()
+		if served < r.cert.T && r.got.Size()-served < r.cert.T {
+			return false
+		}
+	}
+	return true
+}
 
 // Add takes a node's answer. An error is a *NodeError.
 func (r *VerifiedDecryptRound) Add(node int, answer []byte) error {
