@@ -461,6 +461,15 @@ func TestGameCertificate(t *testing.T) {
 	if forged.Verify(forged.Members) != nil {
 		t.Error("control")
 	}
+	// Nor do the members' signatures make a certificate that names somebody else.
+	other := fixedCluster(t, 3, 2).cert
+	other.Members[1] = forged.Members[1]
+	for i := range other.Signatures {
+		other.Signatures[i] = other.Sign(ed25519.NewKeyFromSeed(fixed("node %d", i+1)))
+	}
+	if other.Verify(members) == nil {
+		t.Error("a certificate that names another member")
+	}
 	missing := fixedCluster(t, 3, 2).cert
 	missing.Signatures[2] = missing.Signatures[1]
 	if missing.Verify(members) == nil {

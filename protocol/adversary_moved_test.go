@@ -12,9 +12,9 @@ import (
 
 // moved is the object that a rotation from epoch 1 to epoch 2 makes of a message: the
 // body, rho and born stay, the identity names its parent.
-func movedObject(t *testing.T, from, to *testCluster) []byte {
+func movedObject(t *testing.T, from, to *testCluster, born int) []byte {
 	t.Helper()
-	v := from.sealWith(refRules{}, random(30), random(32), from.author.Key[:], 1, []byte("m"), nil)
+	v := from.sealWith(refRules{}, random(30), random(32), from.author.Key[:], born, []byte("m"), nil)
 	h, body, err := ParseHeader(v.object)
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func movedObject(t *testing.T, from, to *testCluster) []byte {
 	h.Epoch = to.cert.Epoch
 	id := h.ID()
 	h.Proof = refTags(to.rawKeys(), 1, id[:])
-	h.Masked = [32]byte(refXOR(append(bytes.Clone(v.rho), 0, 1), refF(to.rawKeys(), id[:])))
+	h.Masked = [32]byte(refXOR(append(bytes.Clone(v.rho), refU16(born)...), refF(to.rawKeys(), id[:])))
 	return append(h.Append(nil), body...)
 }
 
@@ -32,7 +32,7 @@ func movedObject(t *testing.T, from, to *testCluster) []byte {
 func TestGameMovedAsFresh(t *testing.T) {
 	from := newTestCluster(t, 3, 2)
 	to := from.twin(t, func(c *Certificate) { c.Epoch = 2 })
-	object := movedObject(t, from, to)
+	object := movedObject(t, from, to, 1)
 	if !to.accepted(object, nil) {
 		t.Fatal("a moved object does not open")
 	}
@@ -50,6 +50,16 @@ func TestGameMovedAsFresh(t *testing.T) {
 	// Control: a reader that compares neither x_0 nor born.
 	if _, _, err := refOpenWith(refRules{noX0: true, noBorn: true}, to.rawKeys(), fresh, nil); err != nil {
 		t.Error("control")
+	}
+	// It was born before it was moved.
+	for _, born := range []int{0, 2, 3, 65535} {
+		late := movedObject(t, from, to, born)
+		if to.accepted(late, nil) {
+			t.Errorf("born in epoch %d, moved from 1 to 2", born)
+		}
+		if _, _, err := refOpenWith(refRules{noBorn: true}, to.rawKeys(), late, nil); err != nil {
+			t.Error("control: refused for another reason")
+		}
 	}
 	// Every field of the source is bound.
 	for at := 32; at < 99; at++ {

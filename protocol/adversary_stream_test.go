@@ -185,3 +185,38 @@ func TestGameOneBodyOneSecret(t *testing.T) {
 		t.Error("a secret fits another's commitment")
 	}
 }
+
+// A file has one form: an empty last chunk behind whole ones is refused, even from the
+// author's own hand.
+func TestGameEmptyLastChunk(t *testing.T) {
+	c := newTestCluster(t, 3, 2)
+	var body bytes.Buffer
+	s, err := NewFile(c.cert, c.author, nil, &StreamHints{}, &body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(split bool) error {
+		if _, err := s.Write(sequence(ChunkSize - preludeSize)); err != nil {
+			t.Fatal(err)
+		}
+		if split { // a whole chunk that is not the last, and then nothing
+			s.flush(false)
+		}
+		if err := errors.Join(s.FinishBody(), c.runEncrypt(s.Encryption, c.all(), false)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := c.readStream(append(bytes.Clone(s.Header()), body.Bytes()...), nil)
+		return err
+	}
+	if err := write(true); !errors.Is(err, ErrAuthentication) {
+		t.Errorf("an empty last chunk: %v", err)
+	}
+	// Control: the same data as one last chunk.
+	body.Reset()
+	if s, err = NewFile(c.cert, c.author, nil, &StreamHints{}, &body); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(false); err != nil {
+		t.Error(err)
+	}
+}

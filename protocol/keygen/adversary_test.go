@@ -207,6 +207,41 @@ func TestGameLateFault(t *testing.T) {
 	}
 }
 
+// Every byte of a reveal counts, its signature too: it convicts only its sender.
+func TestGameAlteredReveal(t *testing.T) {
+	g := newGroup(t, 3, 2)
+	for i := 1; i <= 3; i++ {
+		for j := 1; j <= 3; j++ {
+			if err := g.give(i, g.attempts[j], Commit); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.attempts[i].Step()
+	}
+	tr, _ := g.attempts[2].Transcript()
+	good, err := g.attempts[2].Reveal(1, tr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := g.attempts[1].Marshal()
+	for at := range good.Len() {
+		a, err := Restore(state, 1, g.keys[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Step()
+		bad := secret.Copy(good.Expose())
+		bad.Expose()[at] ^= 1
+		if err := a.AddReveal(2, bad); faultOf(err) != 2 || a.revealed[2] != nil {
+			t.Errorf("byte %d altered: %v", at, err)
+		}
+	}
+	// Control: the reveal as it is.
+	if err := g.attempts[1].AddReveal(2, good); err != nil {
+		t.Error(err)
+	}
+}
+
 // weakDigest is a statement's digest with one field left out.
 func weakDigest(s *Statement, omit string) [32]byte {
 	c := *s
