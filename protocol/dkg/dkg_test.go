@@ -225,7 +225,7 @@ func TestEveryOrder(t *testing.T) {
 	}
 	walk(nil)
 	t.Logf("%d orders of two members", orders)
-	for range 20 {
+	for range 10 {
 		c := fresh(t, 3, 2)
 		c.run(mrand.IntN)
 		c.done(3, 2)

@@ -1,0 +1,492 @@
+package dkg
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"strings"
+	"testing"
+
+	"go.dedis.ch/kyber/v3"
+	"go.dedis.ch/kyber/v3/share"
+	vss "go.dedis.ch/kyber/v3/share/vss/pedersen"
+	"go.dedis.ch/kyber/v3/sign/schnorr"
+)
+
+const liar = 3
+
+// runPhases delivers phase by phase. A lie changes what the liar says to everybody,
+// and the liar's own state with it, so that it goes on consistently.
+func (c *cluster) runPhases(lie func(r *Run, phase Phase, b []byte) []byte) {
+	for phase := PhaseKeys; phase < PhaseDone; phase++ {
+		payloads := map[int][]byte{}
+		for from, r := range c.runs {
+			if from == 0 {
+				continue
+			}
+			b := r.Say(phase)
+			if from == liar && lie != nil {
+				if b = lie(r, phase, bytes.Clone(b)); b != nil {
+					if p, err := r.parse(phase, liar, b); err == nil {
+						r.own[phase], r.in[phase][liar] = b, p
+					}
+				}
+			}
+			payloads[from] = b
+		}
+		for to := 1; to < len(c.runs); to++ {
+			for from := 1; from < len(c.runs); from++ {
+				b := payloads[from]
+				if b != nil && c.say != nil {
+					b = c.say(phase, from, to, b)
+				}
+				if b != nil && from != to {
+					_ = c.runs[to].Add(phase, from, b)
+				}
+			}
+		}
+	}
+}
+
+// forge makes a deals payload of its own polynomials and deals.
+func (r *Run) forge(commits [2][]kyber.Point, text func(g, to int) []byte) []byte {
+	b := appendDigests(r.header(PhaseDeals), r.digests(PhaseKeys))
+	for g := range r.halves {
+		b = append(b, byte(len(commits[g])))
+		for _, c := range commits[g] {
+			b = append(b, encode(c)...)
+		}
+		for _, to := range r.receivers(r.params.Self) {
+			b = append(b, r.seal(g, to, text(g, to))...)
+		}
+	}
+	return b
+}
+
+// seal seals any text as kyber's dealer seals deals.
+func (r *Run) seal(g, to int, text []byte) []byte {
+	h := &r.halves[g]
+	x := h.group.Scalar().Pick(h.group.RandomStream())
+	e := encode(h.group.Point().Mul(x, nil))
+	gcm, context, err := h.aead(r.params.Self, h.group.Point().Mul(x, h.keys[to]))
+	if err != nil {
+		panic(err)
+	}
+	cipher := gcm.Seal(nil, make([]byte, nonceSize), text, context)
+	s1, _ := schnorr.Sign(h.group, h.long, e)
+	s2, _ := schnorr.Sign(h.group, h.long, signedDeal(r.kyberIndex(r.params.Self), cipher))
+	return append(append(append(e, s1...), cipher...), s2...)
+}
+
+// text is what an honest dealer with these polynomials seals.
+func (r *Run) text(g, to int, poly *share.PriPoly, commits []kyber.Point) []byte {
+	b, err := encodeDeal(plain(r.halves[g].sessionID(r.params.Self, commits), to, poly.Eval(to-1).V, commits))
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (r *Run) ownPolys() (polys [2]*share.PriPoly, commits [2][]kyber.Point) {
+	for g := range r.halves {
+		polys[g], commits[g] = r.halves[g].poly, r.halves[g].commits()
+	}
+	return polys, commits
+}
+
+// recommit makes the liar's group keys commit to other polynomials.
+func recommit(r *Run, b []byte, polys [2][]kyber.Point) []byte {
+	c := commitmentTo(r.params.Session, r.params.Self, polys)
+	return append(b[:len(b)-32], c[:]...)
+}
+
+func morePolys(t int, g0, g1 kyber.Scalar) (polys [2]*share.PriPoly, commits [2][]kyber.Point) {
+	for g, constant := range [2]kyber.Scalar{g0, g1} {
+		polys[g] = share.NewPriPoly(groups[g], t, constant, groups[g].RandomStream())
+		_, commits[g] = polys[g].Commit(nil).Info()
+	}
+	return polys, commits
+}
+
+// only lets a lie tell in one phase.
+func only(phase Phase, f func(r *Run, b []byte) []byte) func(*Run, Phase, []byte) []byte {
+	return func(r *Run, p Phase, b []byte) []byte {
+		if p == phase {
+			return f(r, b)
+		}
+		return b
+	}
+}
+
+// badShare deals member 1 a share in group g that text makes; the liar justifies by
+// justify.
+func badShare(g int, text func(r *Run, good []byte) []byte, justify func(r *Run, b []byte) []byte) func(*Run, Phase, []byte) []byte {
+	return func(r *Run, phase Phase, b []byte) []byte {
+		switch phase {
+		case PhaseDeals:
+			polys, commits := r.ownPolys()
+			return r.forge(commits, func(gg, to int) []byte {
+				good := r.text(gg, to, polys[gg], commits[gg])
+				if gg == g && to == 1 {
+					return text(r, good)
+				}
+				return good
+			})
+		case PhaseJustifications:
+			return justify(r, b)
+		}
+		return b
+	}
+}
+
+func wrongShare(_ *Run, good []byte) []byte {
+	b := bytes.Clone(good)
+	b[shareAt+16] ^= 1
+	return b
+}
+
+func honestly(_ *Run, b []byte) []byte { return b }
+
+func flipShare(_ *Run, b []byte) []byte { b[len(b)-16] ^= 1; return b }
+
+func longer(by int) func(*Run, Phase, []byte) []byte {
+	var polys [2]*share.PriPoly
+	var commits [2][]kyber.Point
+	return func(r *Run, phase Phase, b []byte) []byte {
+		switch phase {
+		case PhaseKeys:
+			polys, commits = morePolys(r.params.T+by, nil, nil)
+			return recommit(r, b, commits)
+		case PhaseDeals:
+			return r.forge(commits, func(g, to int) []byte { return r.text(g, to, polys[g], commits[g]) })
+		}
+		return b
+	}
+}
+
+// complain replaces the liar's verdict on dealer 1 in one group.
+func complain(g int, change func(v *verdict)) func(*Run, Phase, []byte) []byte {
+	return only(PhaseResponses, func(r *Run, b []byte) []byte {
+		b = appendDigests(r.header(PhaseResponses), r.digests(PhaseDeals))
+		for _, d := range r.dealersOf(liar) {
+			for gg := range groups {
+				if gg != g || d != 1 {
+					b = append(b, 1)
+					continue
+				}
+				v := r.prove(g, d)
+				change(&v)
+				b = append(append(append(append(b, 0), encode(v.point)...), encode(v.c)...), encode(v.z)...)
+			}
+		}
+		return b
+	})
+}
+
+var lies = []struct {
+	name, reason string
+	lie          func(*Run, Phase, []byte) []byte
+}{
+	{"wrong share, justified with it", "justifies it with another bad one", badShare(0, wrongShare, flipShare)},
+	{"wrong BLS share, justified with it", "justifies it with another bad one", badShare(1, wrongShare, flipShare)},
+	{"wrong share, empty justification", "does not justify", badShare(0, wrongShare, func(r *Run, _ []byte) []byte {
+		return append(appendDigests(r.header(PhaseJustifications), r.digests(PhaseResponses)), 0, 0)
+	})},
+	{"other coefficients for one member", "justifies it", badShare(0, func(r *Run, _ []byte) []byte {
+		polys, commits := morePolys(r.params.T, nil, nil)
+		return r.text(0, 1, polys[0], commits[0])
+	}, flipShare)},
+	{"garbage in a seal", "justifies it", badShare(1, func(_ *Run, b []byte) []byte { _, _ = rand.Read(b); return b }, flipShare)},
+	{"another receiver's share in a seal", "justifies it", badShare(0, func(r *Run, _ []byte) []byte {
+		polys, commits := r.ownPolys()
+		return r.text(0, 2, polys[0], commits[0])
+	}, flipShare)},
+	{"a coefficient too few", "another number of coefficients", longer(-1)},
+	{"a coefficient too many", "another number of coefficients", longer(1)},
+	{"coefficients that it did not commit to", "other polynomials than it committed to", only(PhaseDeals, func(r *Run, _ []byte) []byte {
+		polys, commits := morePolys(r.params.T, nil, nil)
+		return r.forge(commits, func(g, to int) []byte { return r.text(g, to, polys[g], commits[g]) })
+	})},
+	{"garbage for deals", "malformed", only(PhaseDeals, func(r *Run, b []byte) []byte { _, _ = rand.Read(b[headerSize+32*r.members+1:]); return b })},
+	{"no deals", "malformed", only(PhaseDeals, func(r *Run, _ []byte) []byte { return r.header(PhaseDeals) })},
+	{"a byte more", "malformed", only(PhaseDeals, func(_ *Run, b []byte) []byte { return append(b, 0) })},
+	{"no seal for the last member", "malformed", only(PhaseDeals, func(_ *Run, b []byte) []byte { return b[:len(b)-1] })},
+	{"another version", "malformed", only(PhaseKeys, func(_ *Run, b []byte) []byte { b[0]++; return b })},
+	{"an identity as group key", "malformed", only(PhaseKeys, func(_ *Run, b []byte) []byte { clear(b[headerSize:][:32]); return b })},
+	{"complains about a good share", "complains about a good share from node 1", complain(0, func(*verdict) {})},
+	{"complains about a good BLS share", "complains about a good share from node 1", complain(1, func(*verdict) {})},
+	{"complains with another point", "wrong evidence", complain(0, func(v *verdict) { v.point.Add(v.point, groups[0].Point().Base()) })},
+	{"complains with another proof", "wrong evidence", complain(1, func(v *verdict) { v.z.Add(v.z, groups[1].Scalar().One()) })},
+	{"garbage for responses", "malformed", only(PhaseResponses, func(_ *Run, b []byte) []byte { b[len(b)-1] = 2; return b })},
+}
+
+func TestLiars(t *testing.T) {
+	for i, c := range lies {
+		if testing.Short() && i%4 != 0 {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, p := range [][2]int{{3, 2}, {5, 3}} {
+				if p[0] > 3 && (testing.Short() || i%5 != 0) {
+					continue
+				}
+				cl := fresh(t, p[0], p[1])
+				cl.runPhases(c.lie)
+				for m := 1; m <= p[0]; m++ {
+					if m == liar {
+						continue
+					}
+					_, err := cl.runs[m].Result()
+					var f *Fault
+					if !errors.As(err, &f) || f.Node != liar || !strings.Contains(f.Reason, c.reason) {
+						t.Errorf("(%d,%d), member %d: %v", p[0], p[1], m, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Nobody can take another's group key, or say for itself what another has proven.
+func TestStolenGroupKey(t *testing.T) {
+	c := fresh(t, 3, 2)
+	c.runPhases(only(PhaseKeys, func(r *Run, b []byte) []byte {
+		copy(b[headerSize:len(b)-32], c.runs[1].Say(PhaseKeys)[headerSize:])
+		return b
+	}))
+	_, err := c.runs[1].Result()
+	var f *Fault
+	if !errors.As(err, &f) || f.Node != liar || !strings.Contains(f.Reason, "without proof") {
+		t.Error(err)
+	}
+}
+
+// A dealer that makes a bad share good goes on, and is named.
+func TestSettledComplaint(t *testing.T) {
+	for g := range groups {
+		c := fresh(t, 4, 3)
+		c.runPhases(badShare(g, wrongShare, honestly))
+		for m, r := range c.doneBut(liar, 4, 3) {
+			if m == 0 || m == liar {
+				continue
+			}
+			if len(r.Settled) != 1 || r.Settled[0].Node != liar || !strings.Contains(r.Settled[0].Reason, groups[g].name) {
+				t.Errorf("member %d: settled %v", m, r.Settled)
+			}
+		}
+	}
+}
+
+// doneBut is done without one member's own outcome.
+func (c *cluster) doneBut(liar, n, th int) []*Result {
+	c.t.Helper()
+	results := make([]*Result, len(c.runs))
+	var honest []int
+	for i := 1; i <= n; i++ {
+		if i == liar {
+			continue
+		}
+		r, err := c.runs[i].Result()
+		if err != nil {
+			c.t.Fatalf("member %d: %v", i, err)
+		}
+		if err := r.Public.CheckShare(i, r.Share, r.BLSShare); err != nil {
+			c.t.Fatal(err)
+		}
+		results[i] = r
+		honest = append(honest, i-1)
+	}
+	for g := range groups {
+		if !reconstructs(g, results, honest[:th]) {
+			c.t.Fatal("honest members do not reconstruct")
+		}
+	}
+	results[liar] = results[1]
+	return results
+}
+
+// A dealer that owes a justification and is silent is missing by name.
+func TestMissingJustification(t *testing.T) {
+	c := fresh(t, 3, 2)
+	c.runPhases(badShare(0, wrongShare, func(*Run, []byte) []byte { return nil }))
+	for m := 1; m <= 2; m++ {
+		if p, list := c.runs[m].Phase(), fmt.Sprint(c.runs[m].Missing(PhaseJustifications)); p != PhaseJustifications || list != "[3]" {
+			t.Errorf("member %d waits for %v of %s", m, p, list)
+		}
+	}
+}
+
+// Payloads of another session are the sender's fault, with and without its header.
+func TestReplay(t *testing.T) {
+	old := fresh(t, 3, 2)
+	old.runPhases(nil)
+	for phase := PhaseKeys; phase <= PhaseResponses; phase++ {
+		for _, patch := range []bool{false, true} {
+			c := fresh(t, 3, 2)
+			c.runPhases(only(phase, func(r *Run, b []byte) []byte {
+				replay := bytes.Clone(old.runs[liar].Say(phase))
+				if patch {
+					copy(replay, r.header(phase))
+					copy(replay[headerSize:], b[headerSize:headerSize+32*len(r.senders(phase-1))])
+				}
+				return replay
+			}))
+			_, err := c.runs[1].Result()
+			var f *Fault
+			if phase == PhaseResponses && patch { // approvals hold nothing of the session but what was patched
+				continue
+			}
+			if !errors.As(err, &f) || f.Node != liar {
+				t.Errorf("replayed %v, patched %v: %v", phase, patch, err)
+			}
+		}
+	}
+}
+
+// Who shows two things may go unnamed here (its two signatures name it), but nobody
+// else is.
+func TestTwoFaces(t *testing.T) {
+	other := func(r *Run) []byte {
+		polys, commits := r.ownPolys()
+		return r.forge(commits, func(g, to int) []byte { return r.text(g, to, polys[g], commits[g]) })
+	}
+	for phase := PhaseKeys; phase <= PhaseResponses; phase++ {
+		c := fresh(t, 4, 2)
+		c.say = func(p Phase, from, to int, b []byte) []byte {
+			if p != phase || from != liar || to != 1 {
+				return b
+			}
+			switch phase {
+			case PhaseKeys: // another commitment
+				return recommit(c.runs[liar], bytes.Clone(b), [2][]kyber.Point{})
+			case PhaseDeals:
+				return other(c.runs[liar])
+			}
+			return complain(0, func(*verdict) {})(c.runs[liar], phase, b)
+		}
+		c.runPhases(nil)
+		for m := 1; m <= 4; m++ {
+			_, err := c.runs[m].Result()
+			var f *Fault
+			if errors.As(err, &f) && f.Node != 0 && f.Node != liar {
+				t.Errorf("two %v: member %d blames node %d: %v", phase, m, f.Node, err)
+			}
+			if m == 1 && f == nil {
+				t.Errorf("two %v: the member that was shown others notices nothing", phase)
+			}
+		}
+	}
+}
+
+// Whatever a member changes in what it says, no other is blamed, and who ends without
+// a fault has good keys.
+func TestRandomLies(t *testing.T) {
+	rounds := 30
+	if testing.Short() {
+		rounds = 8
+	}
+	for range rounds {
+		c := fresh(t, 3, 2)
+		phase := PhaseKeys + Phase(mrand.IntN(3))
+		c.say = func(p Phase, from, to int, b []byte) []byte {
+			if p != phase || from != liar || mrand.IntN(2) == 0 {
+				return b
+			}
+			b = bytes.Clone(b)
+			switch mrand.IntN(4) {
+			case 0:
+				return b[:mrand.IntN(len(b))]
+			case 1:
+				return append(b, byte(mrand.IntN(256)))
+			default:
+				b[mrand.IntN(len(b))] ^= 1 << mrand.IntN(8)
+				return b
+			}
+		}
+		c.runPhases(nil)
+		for m := 1; m <= 2; m++ {
+			r, err := c.runs[m].Result()
+			var f *Fault
+			switch {
+			case errors.As(err, &f):
+				if f.Node != 0 && f.Node != liar {
+					t.Errorf("%v: member %d blames node %d: %v", phase, m, f.Node, err)
+				}
+			case err == nil:
+				if err := r.Public.CheckShare(m, r.Share, r.BLSShare); err != nil {
+					t.Error(err)
+				}
+			case !errors.Is(err, errNotDone):
+				t.Errorf("%v: member %d: %v", phase, m, err)
+			}
+		}
+	}
+}
+
+// Controls: why the length of the polynomials and justifications are not left to
+// kyber.
+func TestControlLongerPolynomial(t *testing.T) {
+	const n, th = 4, 2
+	for g := range groups {
+		// The sum of an honest polynomial and one with a coefficient more.
+		honest, long := share.NewPriPoly(groups[g], th, nil, groups[g].RandomStream()), share.NewPriPoly(groups[g], th+1, nil, groups[g].RandomStream())
+		secret := groups[g].Scalar().Add(honest.Secret(), long.Secret())
+		var list []*share.PriShare
+		for i := range n {
+			list = append(list, &share.PriShare{I: i, V: groups[g].Scalar().Add(honest.Eval(i).V, long.Eval(i).V)})
+		}
+		if v, _ := share.RecoverSecret(groups[g], list[:th], th, n); v.Equal(secret) {
+			t.Error("control: t shares reconstruct although a polynomial was longer")
+		}
+		if v, _ := share.RecoverSecret(groups[g], list[:th+1], th+1, n); !v.Equal(secret) {
+			t.Error("control: t+1 shares should reconstruct")
+		}
+	}
+	// kyber approves such a deal: the threshold that it was told counts for nothing.
+	c := fresh(t, 3, 2)
+	c.runPhases(only(PhaseResponses, func(*Run, []byte) []byte { return nil }))
+	r := c.runs[1]
+	h := &r.halves[0]
+	poly := share.NewPriPoly(groups[0], 3, nil, groups[0].RandomStream())
+	_, list := poly.Commit(nil).Info()
+	v, err := vss.NewVerifier(h.suite, h.long, h.keys[2], h.receiverKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.SetThreshold(2)
+	if err := v.VerifyDeal(plain(h.sessionID(2, list), 1, poly.Eval(0).V, list), true); err != nil {
+		t.Error("control: kyber should take a longer polynomial:", err)
+	}
+}
+
+func TestControlKyberJustification(t *testing.T) {
+	c := fresh(t, 3, 2)
+	c.runPhases(only(PhaseResponses, func(*Run, []byte) []byte { return nil }))
+	h := &c.runs[1].halves[0]
+	v, err := vss.NewVerifier(h.suite, h.long, h.keys[2], h.receiverKeys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	poly := share.NewPriPoly(groups[0], 2, nil, groups[0].RandomStream())
+	_, list := poly.Commit(nil).Info()
+	sid := h.sessionID(2, list)
+	bad := groups[0].Scalar().One()
+	if v.VerifyDeal(plain(sid, 1, bad, list), true) == nil {
+		t.Fatal("a bad share verifies")
+	}
+	v.UnsafeSetResponseDKG(0, vss.StatusComplaint)
+	other := share.NewPriPoly(groups[0], 2, nil, groups[0].RandomStream())
+	_, otherList := other.Commit(nil).Info()
+	err = v.ProcessJustification(&vss.Justification{SessionID: sid, Index: 0, Deal: plain(sid, 1, other.Eval(0).V, otherList)})
+	if err != nil {
+		t.Error("control: kyber should take a justification with another polynomial:", err)
+	}
+	v.UnsafeSetResponseDKG(1, vss.StatusApproval)
+	v.UnsafeSetResponseDKG(2, vss.StatusApproval)
+	if d := v.Deal(); d == nil || !d.SecShare.V.Equal(bad) {
+		t.Error("control: kyber should go on with the bad share")
+	}
+}
