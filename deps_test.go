@@ -38,7 +38,7 @@ var allowed = map[string]string{
 	"netsim":               "",
 	"protocol":             "dprf dprf/ristretto internal/labelhash sig sig/bls",
 	"protocol/dkg":         "dprf/ristretto internal/labelhash internal/secret sig/bls",
-	"protocol/keygen":      "dprf internal/labelhash internal/secret protocol sig",
+	"protocol/keygen":      "dprf internal/labelhash internal/secret protocol protocol/dkg sig sig/bls",
 	"sig/bls":              "internal/secret",
 	"sig":                  "internal/labelhash",
 	"taetest":              "client internal/config internal/disk internal/node internal/secret netsim protocol",

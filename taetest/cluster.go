@@ -50,6 +50,9 @@ func WithSeed(seed uint64) Option { return func(c *Cluster) { c.seed = seed } }
 // WithoutKeyset leaves out the keyset "default".
 func WithoutKeyset() Option { return func(c *Cluster) { c.keyset = "" } }
 
+// WithTAE3 makes keysets of the public-key suite.
+func WithTAE3() Option { return func(c *Cluster) { c.suite = protocol.SuiteTAE3 } }
+
 // WithManualAccept makes proposals wait for Accept.
 func WithManualAccept() Option { return func(c *Cluster) { c.auto = false } }
 
@@ -65,6 +68,7 @@ type Cluster struct {
 	n, th  int
 	seed   uint64
 	auto   bool
+	suite  protocol.Suite
 	keyset string
 	log    *zap.Logger
 	rights map[string]Rights
@@ -89,7 +93,7 @@ var passphrase = []byte("taetest")
 // keyset "default". Everything is stopped when the test ends.
 func NewCluster(t testing.TB, n, threshold int, opts ...Option) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t, n: n, th: threshold, seed: 1, auto: true, keyset: "default", log: zap.NewNop(), rights: map[string]Rights{},
+	c := &Cluster{t: t, n: n, th: threshold, seed: 1, auto: true, suite: protocol.SuiteTAE1, keyset: "default", log: zap.NewNop(), rights: map[string]Rights{},
 		keys: map[string]ed25519.PrivateKey{}, nodes: make([]*member, n+1)}
 	for _, opt := range opts {
 		opt(c)
@@ -214,7 +218,11 @@ func (c *Cluster) Node(i int) *node.Node {
 
 // Propose proposes a keyset at node 1.
 func (c *Cluster) Propose(name string) error {
-	_, err := c.Node(1).Create(node.NewKeyset{Name: name, Suite: protocol.SuiteTAE1, Threshold: c.th, Modes: []string{"sealed", "layered"}, Layers: 20})
+	k := node.NewKeyset{Name: name, Suite: c.suite, Threshold: c.th, Modes: []string{"sealed"}}
+	if c.suite == protocol.SuiteTAE1 {
+		k.Modes, k.Layers = append(k.Modes, "layered"), 20
+	}
+	_, err := c.Node(1).Create(k)
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/devcluster"
 	"github.com/seed-a893640b/tae/internal/exit"
+	"github.com/seed-a893640b/tae/protocol"
 )
 
 func devCommand() *cobra.Command {
@@ -29,9 +30,11 @@ The passphrases lie in files beside the keys: this is not for production.`,
 		Example: "  tae-node dev --nodes 3 --threshold 2 --dir ./cluster",
 		Args:    cli.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if suite != "tae1" {
-				return exit.With(exit.Usage, fmt.Errorf("unknown suite %q; there is tae1", suite))
+			s, err := protocol.ParseSuite(suite)
+			if err != nil {
+				return exit.With(exit.Usage, fmt.Errorf("unknown suite %q; there are tae1 and tae3", suite))
 			}
+			o.Suite = s
 			o.Log = c.ErrOrStderr()
 			return runDev(c.Context(), c.OutOrStdout(), o)
 		},
@@ -39,7 +42,7 @@ The passphrases lie in files beside the keys: this is not for production.`,
 	f := c.Flags()
 	f.IntVar(&o.Nodes, "nodes", 3, "number of nodes")
 	f.IntVar(&o.Threshold, "threshold", 2, "number of nodes needed")
-	f.StringVar(&suite, "suite", "tae1", "tae1: symmetric, replicated keys")
+	f.StringVar(&suite, "suite", "tae1", "tae1: symmetric, fast, for small clusters; tae3: public-key, every answer verified")
 	f.BoolVar(&o.AllowOne, "insecure-threshold-one", false, "admit t = 1, where every single node can decrypt")
 	return dirFlag(c, &o.Dir)
 }

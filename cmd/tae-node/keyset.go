@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,9 +42,12 @@ keyset exists when all members have stored their keys, and not before.`,
 		Args:    cli.OneArg("keyset name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			k.Name = args[0]
-			if err := parseSuite(suite, &k); err != nil {
-				return err
+			s, err := protocol.ParseSuite(suite)
+			if err != nil {
+				return exit.With(exit.Usage, fmt.Errorf("unknown suite %q; there are tae1 and tae3", suite))
 			}
+			k.Suite = s
+			setModes(&k, c.Flags().Changed("modes"))
 			if !k.AllowOne && k.Threshold == 1 {
 				return exit.With(exit.Usage, errors.New("t = 1 lets every single node decrypt; if you want that, add --insecure-threshold-one here and in every node.yaml"))
 			}
@@ -68,8 +72,8 @@ keyset exists when all members have stored their keys, and not before.`,
 	f := c.Flags()
 	f.IntVar(&k.Threshold, "threshold", 0, "number of nodes needed for every operation (required)")
 	_ = c.MarkFlagRequired("threshold")
-	f.StringVar(&suite, "suite", "tae1", "tae1: symmetric, replicated keys")
-	f.StringSliceVar(&k.Modes, "modes", []string{"sealed", "layered"}, "modes that the keyset offers, for its whole life")
+	f.StringVar(&suite, "suite", "tae1", "tae1: symmetric, fast, for small clusters; tae3: public-key, every answer verified")
+	f.StringSliceVar(&k.Modes, "modes", []string{"sealed", "layered"}, "modes that the keyset offers, for its whole life; tae3: sealed")
 	f.IntVar(&k.Layers, "layers", 20, "with mode layered: the number of rotations that an object can hold")
 	f.IntVar(&k.MaxBatch, "max-batch", 0, "items of one request (default 1024)")
 	f.BoolVar(&k.AllowOne, "insecure-threshold-one", false, "admit t = 1, where every single node can decrypt")
@@ -79,15 +83,14 @@ keyset exists when all members have stored their keys, and not before.`,
 	return dirFlag(c, &dir)
 }
 
-func parseSuite(suite string, k *node.NewKeyset) error {
-	if suite != protocol.SuiteTAE1.String() {
-		return exit.With(exit.Usage, fmt.Errorf("unknown suite %q; there is tae1", suite))
+// setModes drops what a keyset cannot have unless it was asked for.
+func setModes(k *node.NewKeyset, asked bool) {
+	if k.Suite == protocol.SuiteTAE3 && !asked {
+		k.Modes = []string{"sealed"}
 	}
-	k.Suite = protocol.SuiteTAE1
-	if k.Layers != 0 && !strings.Contains(strings.Join(k.Modes, ","), "layered") {
+	if !slices.Contains(k.Modes, "layered") {
 		k.Layers = 0
 	}
-	return nil
 }
 
 // adminExit gives errors of the operator's input the usage exit code.

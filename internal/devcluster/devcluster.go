@@ -36,6 +36,7 @@ type Options struct {
 	Dir       string
 	Nodes     int
 	Threshold int
+	Suite     protocol.Suite // of the keysets that EnsureKeyset makes; default TAE1
 	AllowOne  bool
 	Log       io.Writer // where the nodes' logs go, and what happens to them
 	// Guests are further clients, without any right.
@@ -69,7 +70,14 @@ const (
 
 // Start makes what is missing and starts all nodes. It returns when they answer.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
-	if err := (dprf.Params{N: o.Nodes, T: o.Threshold}).Validate(o.AllowOne); err != nil {
+	if o.Suite == 0 {
+		o.Suite = protocol.SuiteTAE1
+	}
+	validate := dprf.Params{N: o.Nodes, T: o.Threshold}.Validate
+	if o.Suite == protocol.SuiteTAE3 {
+		validate = dprf.Params{N: o.Nodes, T: o.Threshold}.ValidateThreshold
+	}
+	if err := validate(o.AllowOne); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	if o.Log != nil {
@@ -356,14 +364,20 @@ func (c *Cluster) EnsureKeyset(ctx context.Context, name string) (id string, att
 	}
 	for _, k := range s.Keysets {
 		if k.Name == name {
+			if k.Suite != c.o.Suite.String() {
+				return "", 0, fmt.Errorf("%w: keyset %s in %s is of suite %s, not %v", ErrUsage, name, c.o.Dir, k.Suite, c.o.Suite)
+			}
 			if k.T != c.o.Threshold {
 				return "", 0, fmt.Errorf("%w: keyset %s in %s has threshold %d, not %d", ErrUsage, name, c.o.Dir, k.T, c.o.Threshold)
 			}
 			return k.ID, k.Attempt, nil
 		}
 	}
-	k, err := node.CreateKeyset(ctx, dir, node.NewKeyset{Name: name, Suite: protocol.SuiteTAE1, Threshold: c.o.Threshold,
-		Modes: []string{"sealed", "layered"}, Layers: 20, AllowOne: c.o.AllowOne})
+	want := node.NewKeyset{Name: name, Suite: c.o.Suite, Threshold: c.o.Threshold, Modes: []string{"sealed"}, AllowOne: c.o.AllowOne}
+	if c.o.Suite == protocol.SuiteTAE1 {
+		want.Modes, want.Layers = append(want.Modes, "layered"), 20
+	}
+	k, err := node.CreateKeyset(ctx, dir, want)
 	if err != nil {
 		return "", 0, err
 	}

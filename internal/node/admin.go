@@ -59,6 +59,9 @@ func (n *Node) Create(k NewKeyset) (KeysetInfo, error) {
 		}
 		terms.Limits.MaxBatch = uint16(k.MaxBatch)
 	}
+	if k.Suite == protocol.SuiteTAE3 {
+		terms.Generation = 1
+	}
 	_, _ = rand.Read(terms.Keyset[:])
 	for _, name := range k.Modes {
 		m, err := protocol.ParseMode(name)

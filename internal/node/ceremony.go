@@ -373,9 +373,6 @@ func (n *Node) checkTerms(t *protocol.Terms, allowOne bool) error {
 	if err := t.Validate(allowOne); err != nil {
 		return err
 	}
-	if t.Suite != protocol.SuiteTAE1 {
-		return errors.New("this version makes no tae3 keysets")
-	}
 	if t.Epoch != 1 {
 		return errors.New("this version makes only the first epoch of a keyset")
 	}

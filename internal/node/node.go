@@ -102,12 +102,11 @@ func (n *Node) rebuild() {
 		if c.attempt.Phase() != keygen.Complete {
 			continue
 		}
-		share, err := dprf.NewShare(c.attempt.Terms().Layout(), n.cfg.Self, c.attempt.Keys())
-		if err != nil {
+		e := &protocol.Epoch{Certificate: cert, Encoded: cert.Append(nil), State: protocol.EpochActive}
+		if err := n.loadShares(e, c.attempt); err != nil {
 			n.log.Error("keyset not served", zap.String("keyset", cert.Name), zap.Error(err))
 			continue
 		}
-		e := &protocol.Epoch{Certificate: cert, Encoded: cert.Append(nil), Share: share, State: protocol.EpochActive}
 		keysets[id.Keyset] = &protocol.ServedKeyset{Active: e, Epochs: map[uint16]*protocol.Epoch{id.Epoch: e}}
 	}
 	for id, why := range n.damaged {
@@ -116,6 +115,19 @@ func (n *Node) rebuild() {
 		}
 	}
 	n.server.Store(protocol.NewServer(n.cfg.Self, newGate(n.cfg.Cluster, n.cfg.Policy), keysets))
+}
+
+// loadShares makes the attempt's keys ready for use.
+func (n *Node) loadShares(e *protocol.Epoch, a *keygen.Attempt) (err error) {
+	if e.Certificate.Suite == protocol.SuiteTAE1 {
+		e.Share, err = dprf.NewShare(a.Terms().Layout(), n.cfg.Self, a.Keys())
+		return err
+	}
+	e.TAE3 = &protocol.TAE3Epoch{NodeKey: n.cfg.Key}
+	if e.TAE3.Share, e.TAE3.SigKey, err = a.Shares(); err != nil {
+		return err
+	}
+	return e.Certificate.Prepare()
 }
 
 // Handle answers one request of a client or a member. It is total.

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-a893640b/tae/internal/labelhash"
 	"github.com/seed-a893640b/tae/internal/secret"
 	"github.com/seed-a893640b/tae/protocol"
+	"github.com/seed-a893640b/tae/protocol/dkg"
 	"github.com/seed-a893640b/tae/sig"
 )
 
@@ -77,6 +78,8 @@ type Attempt struct {
 	keys       []secret.Bytes         // held, in order
 	cert       *protocol.Certificate
 	fault      *FaultError
+
+	run *dkg.Run // TAE3: the distributed key generation, until it is complete
 }
 
 // Start accepts a proposal. The seed is 32 fresh random bytes. The state must be
@@ -95,12 +98,20 @@ func Start(proposal *Statement, self int, key ed25519.PrivateKey, seed secret.By
 	a := newAttempt(terms, self, key)
 	a.phase, a.seed = AwaitCommits, seed
 	a.statements[Proposal][proposal.Sender] = proposal
+	if a.tae3() {
+		return a, a.startRun()
+	}
 	a.say(Commit, a.commitments())
 	return a, nil
 }
 
+func (a *Attempt) tae3() bool { return a.terms.Suite == protocol.SuiteTAE3 }
+
 func newAttempt(terms *protocol.Terms, self int, key ed25519.PrivateKey) *Attempt {
-	a := &Attempt{terms: terms, layout: terms.Layout(), session: terms.Session(), self: self, key: key}
+	a := &Attempt{terms: terms, session: terms.Session(), self: self, key: key}
+	if !a.tae3() {
+		a.layout = terms.Layout()
+	}
 	for k := range a.statements {
 		a.statements[k] = make([]*Statement, terms.N+1)
 	}
@@ -150,6 +161,9 @@ func (a *Attempt) Keys() []secret.Bytes { return a.keys }
 
 // Missing names the members whose part in the present phase is not in hand.
 func (a *Attempt) Missing() []int {
+	if a.tae3() && a.phase <= AwaitReveals {
+		return a.run.Missing(a.run.Phase())
+	}
 	kind := map[Phase]Kind{AwaitCommits: Commit, AwaitChecks: Check, AwaitCertificates: Certify, Abandoning: Abandon}[a.phase]
 	var missing []int
 	for node := 1; node <= a.terms.N; node++ {
@@ -202,6 +216,9 @@ func (a *Attempt) Add(s *Statement) (bool, error) {
 		return false, err
 	}
 	a.statements[s.Kind][s.Sender] = s
+	if s.Kind >= GroupKeys {
+		return true, a.feed(s)
+	}
 	return true, nil
 }
 
@@ -219,6 +236,9 @@ func (a *Attempt) otherTerms(s *Statement) error {
 }
 
 func (a *Attempt) checkForm(s *Statement) error {
+	if a.tae3() || s.Kind >= GroupKeys {
+		return a.checkForm3(s)
+	}
 	held := len(a.layout.HeldBy(s.Sender))
 	want := map[Kind]int{Proposal: len(s.Payload), Commit: 32 * held, Check: 32 + 32*held, Certify: sig.Size, Abandon: 0}[s.Kind]
 	if len(s.Payload) != want {
@@ -238,6 +258,9 @@ func (a *Attempt) blame(node int, reason string) error {
 // to members that have the same, so nobody can show different commits to different
 // members and choose a contribution late.
 func (a *Attempt) Transcript() ([32]byte, bool) {
+	if a.tae3() {
+		return [32]byte{}, false // nothing is revealed to one member only
+	}
 	h := labelhash.New(labelTranscript)
 	for node := 1; node <= a.terms.N; node++ {
 		s := a.statements[Commit][node]
@@ -255,6 +278,9 @@ func (a *Attempt) Transcript() ([32]byte, bool) {
 func (a *Attempt) Step() (changed bool, err error) {
 	for {
 		before := a.phase
+		if a.tae3() && a.phase <= AwaitReveals {
+			changed = a.sayRun() || changed
+		}
 		if err := a.step(); err != nil {
 			return changed, err
 		}
@@ -278,14 +304,20 @@ func (a *Attempt) step() error {
 	}
 	switch a.phase {
 	case AwaitCommits:
-		if _, ok := a.Transcript(); ok {
+		if _, ok := a.Transcript(); ok || a.tae3() && a.run.Phase() > dkg.PhaseKeys {
 			a.phase = AwaitReveals
 		}
 	case AwaitReveals:
+		if a.tae3() {
+			return a.makeKeys3()
+		}
 		if len(a.Missing()) == 0 {
 			return a.makeKeys()
 		}
 	case AwaitChecks:
+		if len(a.Missing()) == 0 && a.tae3() {
+			return a.makeCertificate3()
+		}
 		if len(a.Missing()) == 0 {
 			return a.makeCertificate()
 		}
@@ -379,6 +411,7 @@ func (a *Attempt) complete() {
 	a.phase = Complete
 	a.fault = nil
 	a.seed.Wipe()
+	a.run = nil
 	for _, m := range a.revealed {
 		for _, r := range m {
 			r.Wipe()
@@ -443,5 +476,5 @@ func (a *Attempt) erase() {
 	for _, k := range a.keys {
 		k.Wipe()
 	}
-	a.keys, a.cert = nil, nil
+	a.keys, a.cert, a.run = nil, nil, nil
 }

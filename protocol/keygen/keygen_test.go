@@ -18,10 +18,15 @@ type group struct {
 	attempts []*Attempt // index 0 unused
 }
 
-func newGroup(t testing.TB, n, th int) *group {
+func newGroup(t testing.TB, n, th int) *group { return newGroupOf(t, protocol.SuiteTAE1, n, th) }
+
+func newGroupOf(t testing.TB, suite protocol.Suite, n, th int) *group {
 	t.Helper()
-	g := &group{terms: &protocol.Terms{Name: "k", Suite: protocol.SuiteTAE1, N: n, T: th, Modes: protocol.ModesOf(protocol.ModeSealed),
+	g := &group{terms: &protocol.Terms{Name: "k", Suite: suite, N: n, T: th, Modes: protocol.ModesOf(protocol.ModeSealed),
 		Limits: protocol.Limits{MaxBatch: 1024, ObjectsLog2: 36}, Version: 1, Epoch: 1, Attempt: 1}, keys: []ed25519.PrivateKey{nil}}
+	if suite == protocol.SuiteTAE3 {
+		g.terms.Generation = 1
+	}
 	rand.Read(g.terms.Keyset[:])
 	for range n {
 		pub, priv, err := ed25519.GenerateKey(rand.Reader)

@@ -58,7 +58,7 @@ func (a *Attempt) Reveal(to int, transcript [32]byte) (secret.Bytes, error) {
 
 // AddReveal takes the reveal of a member from the channel to that member.
 func (a *Attempt) AddReveal(from int, reveal secret.Bytes) error {
-	if a.phase != AwaitReveals || from < 1 || from > a.terms.N || from == a.self || a.revealed[from] != nil {
+	if a.tae3() || a.phase != AwaitReveals || from < 1 || from > a.terms.N || from == a.self || a.revealed[from] != nil {
 		return nil
 	}
 	keys := a.shared(from, a.self)
@@ -94,7 +94,7 @@ func (a *Attempt) AddReveal(from int, reveal secret.Bytes) error {
 
 // NeedsReveal reports whether the member's reveal is awaited.
 func (a *Attempt) NeedsReveal(from int) bool {
-	return a.phase == AwaitReveals && a.fault == nil && from != a.self && a.revealed[from] == nil
+	return !a.tae3() && a.phase == AwaitReveals && a.fault == nil && from != a.self && a.revealed[from] == nil
 }
 
 // publicKey is this member's own key.

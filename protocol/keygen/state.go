@@ -48,7 +48,7 @@ func (a *Attempt) Marshal() secret.Bytes {
 	var keep []*Statement
 	for _, s := range a.Statements() {
 		if phase != Complete && (s.Sender == a.self || s.Kind == Proposal || s.Kind == Abandon ||
-			revealing && s.Kind == Commit || phase == AwaitCertificates && s.Kind == Check) {
+			revealing && s.Kind == Commit || phase == AwaitCommits && s.Kind >= GroupKeys || phase == AwaitCertificates && s.Kind == Check) {
 			keep = append(keep, s)
 		}
 	}
@@ -113,6 +113,11 @@ func (a *Attempt) restore(s *cryptobyte.String) error {
 		return errState
 	}
 	a.seed = secret.Copy(seed)
+	if a.tae3() && a.phase == AwaitCommits {
+		if err := a.startRun(); err != nil {
+			return err
+		}
+	}
 	for _, st := range list {
 		if _, err := a.Add(st); err != nil {
 			return err
@@ -120,7 +125,7 @@ func (a *Attempt) restore(s *cryptobyte.String) error {
 	}
 	switch a.phase {
 	case AwaitCommits, AwaitCertificates, Abandoning:
-		if len(seed) != 32 || a.statements[Commit][a.self] == nil {
+		if len(seed) != 32 || a.statements[Commit][a.self] == nil && a.statements[GroupKeys][a.self] == nil {
 			return errState
 		}
 	case Complete, Abandoned:
@@ -150,6 +155,9 @@ func (a *Attempt) restoreCertificate() error {
 	if a.statements[Certify][a.self] == nil {
 		return errState
 	}
+	if a.tae3() {
+		return a.restoreCertificate3()
+	}
 	cert := &protocol.Certificate{Terms: *a.terms, Checks: make([][32]byte, a.layout.Keys())}
 	for node := 1; node <= a.terms.N; node++ {
 		st := a.statements[Check][node]
@@ -171,6 +179,9 @@ func (a *Attempt) restoreCertificate() error {
 var ErrKeyCheck = errors.New("keygen: stored keys do not match the epoch certificate")
 
 func (a *Attempt) checkKeys() error {
+	if a.tae3() {
+		return a.checkKeys3()
+	}
 	held := a.layout.HeldBy(a.self)
 	if len(a.keys) != len(held) {
 		return ErrKeyCheck

@@ -31,10 +31,15 @@ const (
 	Check    Kind = 3
 	Certify  Kind = 4
 	Abandon  Kind = 5
-	kinds         = 6
+	// The payloads of package dkg, in TAE3 in place of commits and reveals.
+	GroupKeys      Kind = 6
+	Deals          Kind = 7
+	Responses      Kind = 8
+	Justifications Kind = 9
+	kinds               = 10
 )
 
-var kindNames = [kinds]string{"", "proposal", "commit", "check", "certify", "abandon"}
+var kindNames = [kinds]string{"", "proposal", "commit", "check", "certify", "abandon", "group keys", "deals", "responses", "justifications"}
 
 func (k Kind) String() string {
 	if k < kinds {
