@@ -16,6 +16,8 @@ import (
 	"github.com/seed-a893640b/tae/client"
 	"github.com/seed-a893640b/tae/internal/cli"
 	"github.com/seed-a893640b/tae/internal/devcluster"
+	"github.com/seed-a893640b/tae/internal/node"
+	"github.com/seed-a893640b/tae/protocol"
 )
 
 func demoCommand() *cobra.Command {
@@ -110,6 +112,7 @@ func (d *demo) run(ctx context.Context) error {
 			return expect(err, client.ErrAuthentication)
 		}},
 		{"refuse a client without the right to decrypt", func() error { return d.guest(ctx, message) }},
+		{"make keyset \"verified\" of suite tae3, where every node proves its answers, and use it", func() error { return d.verified(ctx) }},
 		{"stop node 3", func() error { d.cluster.StopNode(3); return nil }},
 		{"decrypt the file with the other two", func() error { return d.decryptFile(ctx, object) }},
 		{"stop node 2", func() error { d.cluster.StopNode(2); return nil }},
@@ -205,6 +208,29 @@ func (d *demo) batch(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// verified makes a keyset of the public-key suite on the same nodes.
+func (d *demo) verified(ctx context.Context) error {
+	k, err := node.CreateKeyset(ctx, d.cluster.NodeDirs()[0], node.NewKeyset{Name: "verified", Suite: protocol.SuiteTAE3, Threshold: 2, Modes: []string{"sealed"}})
+	if err != nil {
+		return err
+	}
+	for _, dir := range d.cluster.NodeDirs() {
+		if _, err := waitServing(ctx, nil, dir, k.ID, k.Attempt); err != nil {
+			return err
+		}
+	}
+	keys := d.app.Keyset(k.Name)
+	object, err := keys.Encrypt(ctx, []byte("verified"), nil)
+	if err != nil {
+		return err
+	}
+	got, err := keys.Decrypt(ctx, object, nil)
+	if err == nil && string(got) != "verified" {
+		err = errors.New("the message differs")
+	}
+	return err
 }
 
 func (d *demo) guest(ctx context.Context, message []byte) error {
