@@ -19,7 +19,7 @@ const module = "github.com/seed-a893640b/tae/"
 // on purpose or not at all.
 var allowed = map[string]string{
 	"":                     "",
-	"cmd/tae-client":       "client internal/armor internal/cli internal/config internal/exit",
+	"cmd/tae-client":       "client internal/armor internal/cli internal/config internal/exit protocol",
 	"cmd/tae-node":         "client dprf internal/cli internal/config internal/devcluster internal/exit internal/node protocol",
 	"client":               "dprf internal/config internal/p2p protocol sig",
 	"dprf":                 "dprf/ristretto internal/labelhash internal/secret",

@@ -29,7 +29,7 @@ func storageSteps(t *testing.T, opts ...Option) (steps int) {
 // cluster ends with one keyset that all members hold.
 func TestCrashAtEveryStorageStep(t *testing.T) {
 	t.Run("tae1", func(t *testing.T) { crashEverywhere(t, 8) })
-	t.Run("tae3", func(t *testing.T) { crashEverywhere(t, 2, WithTAE3()) })
+	t.Run("tae3", func(t *testing.T) { crashEverywhere(t, 1, WithTAE3()) })
 }
 
 func crashEverywhere(t *testing.T, seeds uint64, opts ...Option) {

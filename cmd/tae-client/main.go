@@ -18,9 +18,10 @@ func main() { cli.Main(root()) }
 
 // global are the flags that every command has.
 type global struct {
-	config  string
-	keyset  string
-	timeout time.Duration
+	config   string
+	keyset   string
+	timeout  time.Duration
+	evidence string
 }
 
 func root() *cobra.Command {
@@ -40,7 +41,8 @@ unknown or retired, 14 nodes busy, 15 other version, 16 nodes gave wrong values,
 	f.StringVar(&g.config, "config", "", "the client's configuration (default: the file named by TAE_CONFIG)")
 	f.StringVar(&g.keyset, "keyset", "default", "keyset to use")
 	f.DurationVar(&g.timeout, "timeout", 0, "bound on asking the nodes (default: as configured)")
-	c.AddCommand(keygenCommand(), encryptCommand(g), decryptCommand(g), batchCommand(g), inspectCommand(), statusCommand(g), cli.VersionCommand())
+	f.StringVar(&g.evidence, "evidence", "", "directory for evidence against nodes that lie (tae3)")
+	c.AddCommand(blameCommand(g), keygenCommand(), encryptCommand(g), decryptCommand(g), batchCommand(g), inspectCommand(), statusCommand(g), cli.VersionCommand())
 	return c
 }
 
@@ -52,16 +54,21 @@ func optionalInput(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// configFile is the configuration that --config or TAE_CONFIG names.
+func (g *global) configFile() string {
+	if g.config != "" {
+		return g.config
+	}
+	return os.Getenv("TAE_CONFIG")
+}
+
 // open connects as the configuration says.
 func (g *global) open(ctx context.Context) (*client.Client, error) {
-	file := g.config
-	if file == "" {
-		file = os.Getenv("TAE_CONFIG")
-	}
+	file := g.configFile()
 	if file == "" {
 		return nil, exit.With(exit.Config, errors.New("no configuration; give --config FILE or set TAE_CONFIG"))
 	}
-	opts := []client.Option{client.WithConfigFile(file)}
+	opts := []client.Option{client.WithConfigFile(file), keepEvidence(g.evidence, os.Stderr)}
 	if g.timeout > 0 {
 		opts = append(opts, client.WithTimeout(g.timeout))
 	}
