@@ -89,7 +89,7 @@ var errDeal = errors.New("dkg: bad deal")
 
 // open opens a sealed share with the Diffie-Hellman point of ephemeral key and
 // receiver's key, and judges it. It depends on nothing but what all members have and
-// the point, so that all come to the same verdict. What it accepts is exactly what
+// the point, so that all who know the point come to the same verdict. What it accepts is exactly what
 // kyber's dealer would have sealed for the coefficients that everybody sees.
 func (r *Run) open(g, dealer, receiver int, dh kyber.Point) (kyber.Scalar, error) {
 	h := &r.halves[g]
@@ -141,36 +141,11 @@ func (g *group) fromKyber(d *pedersen.Deal) (*sealed, error) {
 	return &sealed{p, d.Deal.Signature, d.Deal.Cipher, d.Signature}, nil
 }
 
-// prove makes the evidence of a complaint: the point x E for the receiver's secret x,
-// and a proof that it is that.
-func (r *Run) prove(g, dealer int) verdict {
-	h := &r.halves[g]
-	in := r.in[PhaseDeals][dealer]
-	e := in.halves[g].sealed[r.params.Self].ephemeral
-	v := verdict{point: h.group.Point().Mul(h.long, e)}
-	h.suite.enter("evidence", in.digest[:], encode(v.point))
-	w := h.group.Scalar().Pick(h.suite.RandomStream())
-	t1, t2 := h.group.Point().Mul(w, nil), h.group.Point().Mul(w, e)
-	v.c = r.challenge(g, dealer, r.params.Self, v.point, t1, t2)
-	v.z = h.group.Scalar().Mul(v.c, h.long)
-	v.z.Sub(w, v.z)
-	return v
-}
-
-func (r *Run) challenge(g, dealer, receiver int, k, t1, t2 kyber.Point) kyber.Scalar {
-	h := &r.halves[g]
-	e := r.in[PhaseDeals][dealer].halves[g].sealed[receiver].ephemeral
-	return h.group.hashToScalar(labelEvidence, r.params.Session[:], []byte{byte(dealer), byte(receiver)},
-		encode(h.keys[receiver]), encode(e), encode(k), encode(t1), encode(t2))
-}
-
-// proven checks the evidence of a complaint.
-func (r *Run) proven(g, dealer, receiver int, v verdict) bool {
-	h := &r.halves[g]
-	e := r.in[PhaseDeals][dealer].halves[g].sealed[receiver].ephemeral
-	t1 := h.group.Point().Mul(v.z, nil)
-	t1.Add(t1, h.group.Point().Mul(v.c, h.keys[receiver]))
-	t2 := h.group.Point().Mul(v.z, e)
-	t2.Add(t2, h.group.Point().Mul(v.c, v.point))
-	return r.challenge(g, dealer, receiver, v.point, t1, t2).Equal(v.c)
+// ephemeral is the secret of an ephemeral key of the own dealing. kyber draws it inside
+// and does not give it out, so it is drawn again from the same stream: of two for each
+// receiver, the first.
+func (h *half) ephemeral(transcript []byte, receiver int) kyber.Scalar {
+	h.suite.enter("deals", transcript)
+	h.suite.count = uint32(2 * (receiver - 1))
+	return h.group.Scalar().Pick(h.suite.RandomStream())
 }

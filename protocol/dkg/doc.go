@@ -12,33 +12,36 @@
 //	                     hash of the dealer's two public polynomials
 //	PhaseDeals           the dealer's public polynomials and a sealed share for every
 //	                     receiver
-//	PhaseResponses       per dealer and group an approval, or a complaint with evidence
-//	PhaseJustifications  the shares that a dealer owes after an upheld complaint
+//	PhaseResponses       per dealer and group an approval or a complaint
+//	PhaseJustifications  from dealers about whom a member complains: the secrets that
+//	                     open the seals in question
 //
 // All dealers must deal: nobody is left out silently. A run ends in a Result or in a
 // Fault, which names the member that is proven to have lied, or nobody where the
 // members may have been shown different things. The hash in the first phase fixes
 // every polynomial before any is seen: nobody chooses its own to steer the key.
 //
-// A complaint carries evidence. The receiver shows the Diffie-Hellman point that opens
-// the sealed share, with a proof that it is the right one, and everybody opens the
-// share and judges. So a false complaint names the receiver and a true one the dealer.
-// The dealer can then still publish the right share (it is no secret any more to those
-// who hold the bad one's seal); if it does not, it is named, and if it does, the run goes on
-// and Result.Settled names it. A complaint that proves an honest dealer's share bad
-// cannot be made, and what it shows its maker knew.
+// A complaint always ends the run, with a name. The dealer opens its seal with the
+// secret of the ephemeral key, and everybody sees what the receiver saw: a bad share
+// names the dealer and a good one the receiver, and so does a dealer that cannot open
+// its own seal. An honest dealer thereby shows a share only to those whom a dishonest
+// receiver would show it anyway. The dealer opens, not the receiver: a receiver that
+// proved its complaint with the point that opens the seal could be made to open
+// another dealer's seal, whose ephemeral key the liar had copied.
 //
 // # What is not left to kyber
 //
-// kyber takes the threshold from the deal, without comparing it with the number of
-// coefficients; a longer polynomial silently raises the threshold and a shorter one
-// lowers it. It verifies a justification against the polynomial that the justification
-// itself brings, and goes on with the share of the bad deal. It panics on a nonce of
-// another length and on a deal without a share. So everything is checked here before
-// kyber sees it: polynomials are public and have t coefficients, a sealed share must
-// decrypt to exactly the bytes that kyber's dealer would have sealed for these
-// coefficients, justifications are verified against the coefficients that were dealt. The
-// result is computed a second time and compared.
+// kyber takes the threshold from the deal and approves it whatever the number of
+// coefficients: with a longer polynomial t shares do not reconstruct. Key generation then
+// fails without a name, and a reshare panics on a shorter one. It verifies a
+// justification against the polynomial that the justification itself brings, does not
+// verify its signature, and goes on with the share of the bad deal. It panics on a
+// nonce of another length and on a deal without a share. So everything is checked here
+// before kyber sees it: polynomials are public and have t coefficients, and a sealed
+// share must decrypt to exactly the bytes that kyber's dealer would have sealed for
+// these coefficients. kyber never sees a complaint. Its responses are not sent: an
+// approval is under the signature of the payload, which names by digest all that it
+// approves. The public polynomials are computed a second time and compared.
 //
 // # Encodings
 //
@@ -56,9 +59,8 @@
 //	keys            = header | for both G: ( key | signature ) | commitment 32
 //	deals           = header | seen | for both G: ( u8 t | t times coefficient |
 //	                  per receiver: ( ephemeral key | signature | sealed | signature ) )
-//	responses       = header | seen | per dealer, for both G: u8 1 or
-//	                  ( u8 0 | Diffie-Hellman point | challenge 32 | response 32 )
-//	justifications  = header | seen | u16 count | count times ( u8 G | u8 receiver | share 32 )
+//	responses       = header | seen | per dealer, for both G: u8 1 approval, 0 complaint
+//	justifications  = header | seen | u16 count | count times ( u8 G | u8 receiver | secret 32 )
 //	public          = u8 version = 1 | u8 t | t times 32 | t times 96
 //
 // The signature of a key is kyber's Schnorr signature, under that key, on
@@ -70,8 +72,4 @@
 // the dealer's index (u32, little endian) and sealed. In a fresh key generation a dealer
 // seals nothing for itself and does not respond to itself; in a reshare it does both
 // when it stays. Justifications are in ascending order of (G, receiver).
-//
-// A complaint's challenge and response (c, z) prove log_B(X) = log_E(K) for the
-// receiver's key X, the ephemeral key E and the point K: with T1 = zB + cX and
-// T2 = zE + cK, c is the hash of (G, session, dealer, receiver, X, E, K, T1, T2).
 package dkg

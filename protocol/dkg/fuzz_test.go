@@ -47,11 +47,11 @@ func (r *Run) again(phase Phase, from int, p *payload) []byte {
 	}
 	if phase == PhaseResponses {
 		for _, d := range r.dealersOf(from) {
-			for _, v := range p.verdicts[d] {
-				if v.approved {
+			for _, ok := range p.approvals[d] {
+				if ok {
 					b = append(b, 1)
 				} else {
-					b = append(append(append(append(b, 0), encode(v.point)...), encode(v.c)...), encode(v.z)...)
+					b = append(b, 0)
 				}
 			}
 		}
@@ -59,7 +59,7 @@ func (r *Run) again(phase Phase, from int, p *payload) []byte {
 	if phase == PhaseJustifications {
 		b = append(b, byte(len(p.justified)>>8), byte(len(p.justified)))
 		for _, j := range p.justified {
-			b = append(append(b, groups[j.group].id, byte(j.receiver)), encode(j.share)...)
+			b = append(append(b, groups[j.group].id, byte(j.receiver)), encode(j.ephemeral)...)
 		}
 	}
 	return b
@@ -75,7 +75,7 @@ func fuzzPhase(f *testing.F, phase Phase) {
 	seed := c.runs[liar].Say(phase)
 	f.Add(seed)
 	if phase == PhaseResponses {
-		f.Add(complain(1, func(*verdict) {})(c.runs[liar], phase, nil))
+		f.Add(complain(1)(c.runs[liar], phase, nil))
 	}
 	r := c.runs[1]
 	f.Fuzz(func(t *testing.T, b []byte) {

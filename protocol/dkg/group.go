@@ -22,7 +22,6 @@ const (
 	labelCommitment = "tae/v1/dkg/commitment"
 	labelPayload    = "tae/v1/dkg/payload"
 	labelTranscript = "tae/v1/dkg/transcript"
-	labelEvidence   = "tae/v1/dkg/evidence"
 	labelAbsent     = "tae/v1/dkg/absent"
 )
 
@@ -63,20 +62,6 @@ func encode(m kyber.Marshaling) []byte {
 		panic("internal error: a point or scalar does not encode")
 	}
 	return b
-}
-
-// hashToScalar hashes to 64 bytes and reduces.
-func (g *group) hashToScalar(label string, fields ...[]byte) kyber.Scalar {
-	var wide []byte
-	for half := range byte(2) {
-		h := labelhash.New(label).Byte(half).Byte(g.id)
-		for _, f := range fields {
-			h.Fixed(f)
-		}
-		sum := h.Sum()
-		wide = append(wide, sum[:]...)
-	}
-	return g.Scalar().SetBytes(wide)
 }
 
 // A randomness draws everything that a member needs from its seed, each purpose and

@@ -30,9 +30,9 @@ type payload struct {
 
 	keys       [2]kyber.Point // PhaseKeys
 	commitment digest
-	halves     [2]dealing         // PhaseDeals
-	verdicts   map[int][2]verdict // PhaseResponses, by dealer
-	justified  []justified        // PhaseJustifications
+	halves     [2]dealing      // PhaseDeals
+	approvals  map[int][2]bool // PhaseResponses, by dealer
+	justified  []justified     // PhaseJustifications
 }
 
 // A dealing is what a dealer says for one group.
@@ -49,23 +49,16 @@ type sealed struct {
 	sig       []byte
 }
 
-// A verdict is a receiver's word on one dealing: an approval, or a complaint with the
-// point that opens the share and the proof that it does.
-type verdict struct {
-	approved bool
-	point    kyber.Point
-	c, z     kyber.Scalar
-}
-
-// A complaint names what a dealer has to justify.
+// A complaint is about one dealer's share for one receiver.
 type complaint struct {
 	group    int // number in groups
 	receiver int
 }
 
+// A justification opens the seal of the share that was complained about.
 type justified struct {
 	complaint
-	share kyber.Scalar
+	ephemeral kyber.Scalar
 }
 
 var errPayload = errors.New("is malformed")
@@ -197,25 +190,17 @@ func (r *Run) readDeals(p *payload, from int, s *cryptobyte.String) error {
 }
 
 func (r *Run) readResponses(p *payload, from int, s *cryptobyte.String) error {
-	p.verdicts = map[int][2]verdict{}
+	p.approvals = map[int][2]bool{}
 	for _, dealer := range r.dealersOf(from) {
-		var both [2]verdict
+		var both [2]bool
 		for g := range groups {
-			in := reader{group: &groups[g], s: s}
-			status := in.bytes(1)
-			switch {
-			case in.bad || status[0] > 1:
-				return errPayload
-			case status[0] == 1:
-				both[g].approved = true
-			default:
-				both[g].point, both[g].c, both[g].z = in.point(), in.scalar(), in.scalar()
-			}
-			if in.bad {
+			var b uint8
+			if !s.ReadUint8(&b) || b > 1 {
 				return errPayload
 			}
+			both[g] = b == 1
 		}
-		p.verdicts[dealer] = both
+		p.approvals[dealer] = both
 	}
 	return nil
 }

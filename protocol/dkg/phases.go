@@ -68,6 +68,9 @@ func (r *Run) sayDeals() error {
 			if err != nil {
 				return err
 			}
+			if !h.group.Point().Mul(h.ephemeral(r.transcript(PhaseKeys), to), nil).Equal(s.ephemeral) {
+				return errors.New("dkg: internal error: kyber draws in another order")
+			}
 			b = append(append(append(append(b, encode(s.ephemeral)...), s.keySig...), s.cipher...), s.sig...)
 		}
 	}
@@ -97,8 +100,7 @@ func (r *Run) closeDeals() error {
 		for g := range r.halves {
 			switch err := r.respond(g, d); {
 			case errors.Is(err, errDeal):
-				v := r.prove(g, d)
-				b = append(append(append(append(b, 0), encode(v.point)...), encode(v.c)...), encode(v.z)...)
+				b = append(b, 0)
 			case err != nil:
 				return err
 			default:
@@ -125,45 +127,25 @@ func (r *Run) respond(g, dealer int) error {
 	return err
 }
 
-// closeResponses has all responses: complaints are judged.
+// closeResponses has all responses: who is complained about has to justify.
 func (r *Run) closeResponses() error {
 	if err := r.checkSeen(PhaseResponses); err != nil {
 		return err
 	}
-	for _, m := range r.senders(PhaseResponses) {
-		for _, d := range r.dealersOf(m) {
-			for g, v := range r.in[PhaseResponses][m].verdicts[d] {
-				if err := r.judge(g, d, m, v); err != nil {
-					return err
+	for g := range groups {
+		for _, m := range r.senders(PhaseResponses) {
+			for _, d := range r.dealersOf(m) {
+				if r.in[PhaseResponses][m].approvals[d][g] {
+					r.approve(g, d, m)
+				} else {
+					r.owed[d] = append(r.owed[d], complaint{g, m})
 				}
 			}
 		}
 	}
-	for _, list := range r.owed {
-		slices.SortFunc(list, func(a, b complaint) int { return (a.group-b.group)<<8 + a.receiver - b.receiver })
-	}
 	if owed := r.owed[r.params.Self]; len(owed) > 0 {
 		return r.justify(owed)
 	}
-	return nil
-}
-
-func (r *Run) judge(g, dealer, receiver int, v verdict) error {
-	if v.approved {
-		r.approve(g, dealer, receiver)
-		return nil
-	}
-	if !r.proven(g, dealer, receiver, v) {
-		return r.blame(receiver, fmt.Sprintf("complains about node %d with wrong evidence", dealer))
-	}
-	_, err := r.open(g, dealer, receiver, v.point)
-	switch {
-	case err == nil:
-		return r.blame(receiver, fmt.Sprintf("complains about a good share from node %d", dealer))
-	case !errors.Is(err, errDeal):
-		return err
-	}
-	r.owed[dealer] = append(r.owed[dealer], complaint{g, receiver})
 	return nil
 }
 
@@ -182,57 +164,51 @@ func (r *Run) justify(owed []complaint) error {
 	for _, x := range owed {
 		c.AddUint8(groups[x.group].id)
 		c.AddUint8(uint8(x.receiver))
-		c.AddBytes(encode(r.halves[x.group].poly.Eval(x.receiver - 1).V))
+		c.AddBytes(encode(r.halves[x.group].ephemeral(r.transcript(PhaseKeys), x.receiver)))
 	}
 	return r.say(PhaseJustifications, c.BytesOrPanic())
 }
 
-// closeJustifications has what was owed: the keys are made.
+// closeJustifications has a justification, if one is owed, and judges it; without
+// complaints the keys are made. Every complaint ends in a fault, of the dealer or of
+// the receiver, so the first one that can be judged is enough.
 func (r *Run) closeJustifications() error {
 	if err := r.checkSeen(PhaseJustifications); err != nil {
 		return err
 	}
-	var settled []Fault
 	for _, d := range r.senders(PhaseJustifications) {
-		given := r.in[PhaseJustifications][d].justified
-		if len(given) != len(r.owed[d]) {
-			return r.blame(d, "dealt bad shares and does not justify all of them")
-		}
-		for i, owed := range r.owed[d] {
-			j := given[i]
-			commits := r.in[PhaseDeals][d].halves[owed.group].commits
-			if j.complaint != owed || !groups[owed.group].fits(commits, owed.receiver, j.share) {
-				return r.blame(d, fmt.Sprintf("dealt node %d a bad share and justifies it with another bad one", owed.receiver))
-			}
-			settled = append(settled, Fault{d, fmt.Sprintf("dealt node %d a bad %s share and then published the right one", owed.receiver, groups[owed.group].name)})
-			if err := r.settle(d, j); err != nil {
-				return err
-			}
+		if p := r.in[PhaseJustifications][d]; p != nil {
+			return r.judge(d, p.justified)
 		}
 	}
-	return r.finish(settled)
+	return r.finish()
 }
 
-// settle gives kyber what it would have had without the complaint. Its own way with
-// justifications is not used: it goes on with the bad share.
-func (r *Run) settle(dealer int, j justified) error {
-	if j.receiver == r.params.Self {
-		h := &r.halves[j.group]
-		commits := r.in[PhaseDeals][dealer].halves[j.group].commits
-		deal := plain(h.sessionID(dealer, commits), j.receiver, j.share, commits)
-		if err := h.handler.Verifiers()[uint32(r.kyberIndex(dealer))].VerifyDeal(deal, true); err != nil {
-			return err
-		}
-		if r.reshare == nil { // kyber assumes it when it takes a deal
-			r.approve(j.group, dealer, dealer)
+// judge opens the seal of a share with the dealer's secret: what the receiver saw.
+func (r *Run) judge(dealer int, given []justified) error {
+	for i, owed := range r.owed[dealer] {
+		if len(given) != len(r.owed[dealer]) || given[i].complaint != owed {
+			return r.blame(dealer, fmt.Sprintf("does not justify what it dealt node %d", owed.receiver))
 		}
 	}
-	r.approve(j.group, dealer, j.receiver)
-	return nil
+	j := given[0]
+	h := &r.halves[j.group]
+	s := r.in[PhaseDeals][dealer].halves[j.group].sealed[j.receiver]
+	if !h.group.Point().Mul(j.ephemeral, nil).Equal(s.ephemeral) {
+		return r.blame(dealer, fmt.Sprintf("cannot open what it dealt node %d", j.receiver))
+	}
+	_, err := r.open(j.group, dealer, j.receiver, h.group.Point().Mul(j.ephemeral, h.keys[j.receiver]))
+	switch {
+	case errors.Is(err, errDeal):
+		return r.blame(dealer, fmt.Sprintf("dealt node %d a bad %s share", j.receiver, h.group.name))
+	case err != nil:
+		return err
+	}
+	return r.blame(j.receiver, fmt.Sprintf("complains about a good %s share from node %d", h.group.name, dealer))
 }
 
 // finish takes the keys from kyber and checks them against what they must be.
-func (r *Run) finish(settled []Fault) error {
+func (r *Run) finish() error {
 	var polys [2][]kyber.Point
 	for g := range r.halves {
 		polys[g] = r.combine(g)
@@ -243,7 +219,7 @@ func (r *Run) finish(settled []Fault) error {
 			return errors.New("dkg: internal error: the reshare changes the public key")
 		}
 	}
-	result := &Result{Public: publicOf(polys), Settled: settled}
+	result := &Result{Public: publicOf(polys)}
 	if r.receiver() {
 		var shares [2]secret.Bytes
 		for g := range r.halves {

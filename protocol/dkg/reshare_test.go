@@ -112,27 +112,26 @@ func TestReshareOfAnotherSecret(t *testing.T) {
 	}
 }
 
-// In a reshare too a bad share is complained about, judged by those that leave as
-// well, and settled or not.
-func TestReshareComplaints(t *testing.T) {
+// In a reshare too a bad share names its dealer and a false complaint its maker, for
+// those that leave as well.
+func TestReshareLiars(t *testing.T) {
 	old := freshResults(t, 3, 2)
-	for _, settle := range []bool{true, false} {
-		c := reshareOf(t, old, 3, 2, 2, []int{0, 2, 1, 3}) // members 3 (the liar) and 4 leave
-		justify := flipShare
-		if settle {
-			justify = honestly
-		}
-		c.runPhases(badShare(1, wrongShare, justify))
+	for _, c := range []struct {
+		n     int
+		index []int // the liar is member 3
+		lie   func(*Run, Phase, []byte) []byte
+	}{
+		{2, []int{0, 2, 1, 3}, badShare(1, wrongShare, honestly)}, // it leaves
+		{3, []int{2, 0, 1, 3}, badShare(0, wrongShare, honestly)}, // it stays
+		{3, []int{2, 3, 0, 1}, complain(1)},                       // it comes
+	} {
+		cl := reshareOf(t, old, 3, c.n, 2, c.index)
+		cl.runPhases(c.lie)
 		for _, m := range []int{1, 2, 4} {
-			r, err := c.runs[m].Result()
+			_, err := cl.runs[m].Result()
 			var f *Fault
-			switch {
-			case settle && (err != nil || len(r.Settled) != 1 || r.Settled[0].Node != liar):
-				t.Errorf("member %d: %v", m, err)
-			case settle && m <= 2 && r.Public.CheckShare(m, r.Share, r.BLSShare) != nil:
-				t.Errorf("member %d has a bad share", m)
-			case !settle && (!errors.As(err, &f) || f.Node != liar):
-				t.Errorf("member %d: %v", m, err)
+			if !errors.As(err, &f) || f.Node != liar {
+				t.Errorf("%v, member %d: %v", c.index, m, err)
 			}
 		}
 	}

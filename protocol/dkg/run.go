@@ -68,10 +68,6 @@ type Result struct {
 	Public   *Public
 	Share    secret.Bytes // of the ristretto255 secret, 32 bytes; empty for a member that leaves
 	BLSShare secret.Bytes // of the BLS12-381 secret
-
-	// Settled names dealers that dealt a bad share and then published the right one.
-	// The keys are good; the operator should know.
-	Settled []Fault
 }
 
 // half is a run's part in one group.
@@ -296,7 +292,7 @@ func (r *Run) blame(node int, reason string) error {
 
 // advance closes all phases that are complete.
 func (r *Run) advance() error {
-	for r.phase < PhaseDone && len(r.Missing(r.phase)) == 0 {
+	for r.phase < PhaseDone && r.complete() {
 		closing := [...]func() error{PhaseKeys: r.closeKeys, PhaseDeals: r.closeDeals, PhaseResponses: r.closeResponses,
 			PhaseJustifications: r.closeJustifications}[r.phase]
 		if err := guard(closing); err != nil {
@@ -308,6 +304,13 @@ func (r *Run) advance() error {
 		r.phase++
 	}
 	return nil
+}
+
+// complete reports whether the present phase can be closed. Of several justifications
+// one is enough: a silent dealer cannot hold up the judgement on another.
+func (r *Run) complete() bool {
+	missing := len(r.Missing(r.phase))
+	return missing == 0 || r.phase == PhaseJustifications && missing < len(r.senders(r.phase))
 }
 
 // say records an own payload.
@@ -351,6 +354,9 @@ func (r *Run) checkSeen(phase Phase) error {
 	before := r.senders(phase - 1)
 	have := r.digests(phase - 1)
 	for _, m := range r.senders(phase) {
+		if r.in[phase][m] == nil {
+			continue
+		}
 		for i, seen := range r.in[phase][m].seen {
 			if seen != have[i] {
 				return r.blame(0, fmt.Sprintf("nodes %d and %d have different %v of node %d: it showed two, or one of the two is wrong", r.params.Self, m, phase-1, before[i]))
