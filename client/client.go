@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -274,6 +275,18 @@ func (c *Client) certificate(ctx context.Context, name string) (*protocol.Certif
 	if err := protocol.CheckName(name); err != nil {
 		return nil, err
 	}
+	pause := firstPause
+	for try := 0; ; try++ {
+		cert, err := c.askCertificate(ctx, name)
+		if cert != nil || !Retryable(err) || try == maxRetries || !sleep(ctx, pause/2+rand.N(pause)) {
+			return cert, err
+		}
+		pause *= 2
+	}
+}
+
+// askCertificate asks all nodes once.
+func (c *Client) askCertificate(ctx context.Context, name string) (*protocol.Certificate, error) {
 	req := protocol.KeysetsRequest(name)
 	valid := 0
 	answers := c.askAll(ctx, req, 1, func(node int, answer []byte) (enough bool, err error) {
@@ -294,7 +307,7 @@ func (c *Client) certificate(ctx context.Context, name string) (*protocol.Certif
 		return false, fmt.Errorf("%w: no certificate of keyset %s", protocol.ErrAnswer, name)
 	})
 	c.mu.Lock()
-	cert = c.certs[name]
+	cert := c.certs[name]
 	c.mu.Unlock()
 	if cert != nil {
 		return cert, nil

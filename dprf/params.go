@@ -47,7 +47,7 @@ func (p Params) ValidateThreshold(allowOne bool) error {
 	case p.T > p.N:
 		return fmt.Errorf("%w: t = %d of n = %d nodes; t counts the nodes needed and cannot exceed n", ErrThreshold, p.T, p.N)
 	case p.T == 1 && !allowOne:
-		return fmt.Errorf("%w: t = 1 lets every single node decrypt; use t >= 2", ErrThreshold)
+		return fmt.Errorf("%w: t = 1 lets every single node decrypt; use t >= 2, or --insecure-threshold-one if that is what you want", ErrThreshold)
 	case p.T < low:
 		return fmt.Errorf("%w: t = %d, must be at least %d", ErrThreshold, p.T, low)
 	}

@@ -23,7 +23,7 @@ type Statement struct {
 	// Positions are the places of the inputs in the request that is answered.
 	Positions []uint16
 	Inputs    *Inputs
-	Values     [][ElementSize]byte // of each input
+	Values    [][ElementSize]byte // of each input
 }
 
 const (

@@ -160,17 +160,18 @@ func (o Op) String() string {
 // MaxNameLen bounds a keyset's name in bytes.
 const MaxNameLen = 64
 
-var errName = errors.New("protocol: a keyset name has 1 to 64 characters of a-z, 0-9, '-', '_' and '.', the first a letter or digit")
+// ErrName reports a name that no keyset can have.
+var ErrName = errors.New("protocol: a keyset name has 1 to 64 characters of a-z, 0-9, '-', '_' and '.', the first a letter or digit")
 
 // CheckName checks a keyset's name.
 func CheckName(name string) error {
 	if len(name) < 1 || len(name) > MaxNameLen {
-		return errName
+		return ErrName
 	}
 	for i, c := range []byte(name) {
 		letter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
 		if !letter && (i == 0 || c != '-' && c != '_' && c != '.') {
-			return errName
+			return ErrName
 		}
 	}
 	return nil

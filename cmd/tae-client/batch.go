@@ -10,6 +10,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -44,8 +47,15 @@ type batchError struct {
 	Retryable bool   `json:"retryable"`
 }
 
-// window is how many lines are handled at once.
-const window = 1024
+const (
+	// window is how many lines are handled at once, and windowBytes how long they may be
+	// together.
+	window      = 1024
+	windowBytes = 1 << 20
+	// maxLine is the longest line: the longest message as JSON, or an object with the
+	// tags of the largest keyset in base64.
+	maxLine = 1 << 20
+)
 
 func batchCommand(g *global) *cobra.Command {
 	var aad aadFlags
@@ -57,11 +67,12 @@ func batchCommand(g *global) *cobra.Command {
 standard input, one result a line to standard output, in order.
 
 Input fields: op (encrypt or decrypt; not needed with an argument), plaintext (base64)
-or text, or ciphertext (base64), aad (base64) or aad_text, and reference, which comes
-back. Output fields: index, reference, ciphertext or plaintext and author, or error
+or text, or ciphertext (base64), aad (base64) or aad_text, and reference, a string that
+comes back. Lines have at most 1 MiB. Output fields: index, reference, ciphertext or plaintext and author, or error
 with code, message and retryable. One bad line does not stop the others: the exit code
 is 20 when some failed.`,
-		Example: `  echo '{"reference":"r1","text":"secret"}' | tae-client batch encrypt`,
+		Example:   `  echo '{"reference":"r1","text":"secret"}' | tae-client batch encrypt`,
+		ValidArgs: []string{"encrypt", "decrypt"},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && args[0] != "encrypt" && args[0] != "decrypt" {
 				return exit.With(exit.Usage, errors.New("give encrypt or decrypt, or nothing when every line has its op"))
@@ -105,32 +116,31 @@ type batch struct {
 var errPartial = errors.New("some items failed; see their lines")
 
 func (b *batch) run(ctx context.Context, in io.Reader, out io.Writer) error {
-	s := bufio.NewScanner(in)
-	s.Buffer(make([]byte, 64<<10), 4<<20)
+	r := bufio.NewReaderSize(in, 64<<10)
 	w := bufio.NewWriter(out)
 	var lines [][]byte
-	flush := func() error {
-		if err := b.window(ctx, lines, w); err != nil {
+	size := 0
+	for {
+		line, err := readLine(r)
+		if err != nil && err != io.EOF {
 			return err
 		}
-		lines = lines[:0]
-		return w.Flush()
-	}
-	for s.Scan() {
-		if len(bytes.TrimSpace(s.Bytes())) == 0 {
-			continue
+		if len(bytes.TrimSpace(line)) > 0 {
+			lines, size = append(lines, line), size+len(line)
 		}
-		if lines = append(lines, bytes.Clone(s.Bytes())); len(lines) == window {
-			if err := flush(); err != nil {
+		// What is there is answered before more input is waited for.
+		if err == io.EOF || len(lines) == window || size >= windowBytes || r.Buffered() == 0 {
+			if err := b.window(ctx, lines, w); err != nil {
+				return err
+			}
+			lines, size = lines[:0], 0
+			if err := w.Flush(); err != nil {
 				return err
 			}
 		}
-	}
-	if err := flush(); err != nil {
-		return err
-	}
-	if err := s.Err(); err != nil {
-		return exit.With(exit.Input, fmt.Errorf("line %d: %w", b.done+1, err))
+		if err == io.EOF {
+			break
+		}
 	}
 	if b.failed > 0 {
 		return exit.With(exit.Partial, fmt.Errorf("%d of %d: %w", b.failed, b.done, errPartial))
@@ -138,11 +148,23 @@ func (b *batch) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	return nil
 }
 
+// readLine reads a line of at most maxLine bytes; of a longer one, one byte more.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part[:min(len(part), maxLine+1-len(line))]...)
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+	}
+}
+
 // runFile writes the results to a file, which appears also when some items failed:
 // their lines say so.
 func (b *batch) runFile(ctx context.Context, in io.Reader, name string) error {
 	var partial error
-	err := writeFile(name, func(f *os.File) error {
+	err := writeFile(ctx, name, func(f *os.File) error {
 		err := b.run(ctx, in, f)
 		if errors.Is(err, errPartial) {
 			partial, err = err, nil
@@ -193,19 +215,65 @@ func (b *batch) window(ctx context.Context, lines [][]byte, w io.Writer) error {
 	return ctx.Err()
 }
 
+// fields are those of a line. What a result line holds beside them is passed over, so
+// that results can be fed back.
+var fields = []string{"op", "reference", "plaintext", "text", "ciphertext", "aad", "aad_text"}
+
+// checkJSON refuses what the standard decoder would change or choose from silently:
+// text that is not UTF-8, halves of surrogate pairs, repeated keys, and keys that
+// differ in case.
+func checkJSON(line []byte) error {
+	if !utf8.Valid(line) {
+		return errors.New("the line is not UTF-8; give bytes as base64 in plaintext")
+	}
+	d := json.NewDecoder(bytes.NewReader(line))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return errors.New("not a JSON object")
+	}
+	seen := map[string]bool{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("not a JSON object: %w", err)
+		}
+		key := t.(string)
+		if seen[key] || !slices.Contains(fields, key) && key != "index" {
+			return fmt.Errorf("unknown or repeated field %q", key)
+		}
+		seen[key] = true
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return fmt.Errorf("not a JSON object: %w", err)
+		}
+		var s string
+		if json.Unmarshal(v, &s) == nil && strings.ContainsRune(s, utf8.RuneError) && !bytes.ContainsRune(v, utf8.RuneError) &&
+			!bytes.Contains(bytes.ToLower(v), []byte(`\ufffd`)) {
+			return fmt.Errorf("field %q is not Unicode text; give bytes as base64 in plaintext", key)
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return errors.New("not a JSON object")
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("more than one JSON value on the line")
+	}
+	return nil
+}
+
 const (
 	encrypting = 0
 	decrypting = 1
 )
 
 func (b *batch) parse(line []byte) (l batchLine, which int, err error) {
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
-		return l, 0, fmt.Errorf("not a line of this format: %w", err)
+	if len(line) > maxLine {
+		return l, 0, fmt.Errorf("the line is longer than %d bytes", maxLine)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return l, 0, errors.New("more than one JSON value on the line")
+	if err := checkJSON(line); err != nil {
+		return l, 0, err
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return l, 0, fmt.Errorf("not a line of this format: %w", err)
 	}
 	op := l.Op
 	if op == "" {

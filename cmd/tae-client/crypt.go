@@ -118,7 +118,7 @@ func encrypt(c *cobra.Command, k *client.Keyset, in io.Reader, output string, ar
 	if output == "" || output == "-" {
 		return encryptPipe(c.Context(), k, c.OutOrStdout(), in, armored, aad)
 	}
-	return writeFile(output, func(f *os.File) error {
+	return writeFile(c.Context(), output, func(f *os.File) error {
 		if armored {
 			return encryptPipe(c.Context(), k, f, in, true, aad)
 		}
@@ -197,7 +197,7 @@ func decrypt(c *cobra.Command, k *client.Keyset, src io.Reader, output string, a
 		return err
 	}
 	if output != "" && output != "-" {
-		return writeFile(output, func(f *os.File) error { return run(f) })
+		return writeFile(c.Context(), output, func(f *os.File) error { return run(f) })
 	}
 	out := c.OutOrStdout()
 	if output == "" && isTerminal(out) {

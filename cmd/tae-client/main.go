@@ -14,7 +14,10 @@ import (
 	"github.com/seed-a893640b/tae/internal/exit"
 )
 
-func main() { cli.Main(root()) }
+// patience is how long a command may take to end after a signal.
+const patience = 500 * time.Millisecond
+
+func main() { cli.Main(root(), patience) }
 
 // global are the flags that every command has.
 type global struct {
@@ -65,6 +68,9 @@ func (g *global) configFile() string {
 // open connects as the configuration says.
 func (g *global) open(ctx context.Context) (*client.Client, error) {
 	file := g.configFile()
+	if g.timeout < 0 {
+		return nil, exit.With(exit.Usage, errors.New("--timeout must not be negative"))
+	}
 	if file == "" {
 		return nil, exit.With(exit.Config, errors.New("no configuration; give --config FILE or set TAE_CONFIG"))
 	}

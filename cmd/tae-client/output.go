@@ -1,23 +1,28 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/seed-a893640b/tae/internal/cli"
+	"github.com/seed-a893640b/tae/internal/exit"
 )
 
 // writeFile lets write fill a temporary file beside name and puts it in name's
 // place when it is complete and on disk. On any error name is as it was.
-func writeFile(name string, write func(*os.File) error) (err error) {
+func writeFile(ctx context.Context, name string, write func(*os.File) error) (err error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is not a regular file; write to standard output instead", name)
+		return exit.With(exit.Input, fmt.Errorf("%s is not a regular file; leave -o away and redirect standard output to it", name))
 	}
 	dir := filepath.Dir(name)
 	f, err := os.CreateTemp(dir, "."+filepath.Base(name)+".*.tmp")
 	if err != nil {
 		return err
 	}
+	defer cli.OnInterrupt(ctx, func() { _ = os.Remove(f.Name()) })()
 	defer func() {
 		if err != nil {
 			f.Close()

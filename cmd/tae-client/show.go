@@ -150,10 +150,40 @@ func summarise(nodes []client.NodeStatus) *statusOutput {
 			}
 		}
 	}
+	s.dropAttempts()
+	for i := range s.Keysets {
+		s.nameMissing(i, nodes)
+	}
 	for i := range s.Keysets {
 		s.Keysets[i].Margin = s.Keysets[i].Serving - s.Keysets[i].T
 	}
 	return s
+}
+
+// dropAttempts leaves out what no node serves: attempts that were given up, and
+// proposals.
+func (s *statusOutput) dropAttempts() {
+	served := s.Keysets[:0]
+	for _, k := range s.Keysets {
+		if k.Serving > 0 {
+			served = append(served, k)
+		}
+	}
+	s.Keysets = served
+}
+
+// nameMissing says which nodes that answer do not mention a keyset at all.
+func (s *statusOutput) nameMissing(i int, nodes []client.NodeStatus) {
+	k := &s.Keysets[i]
+	for _, n := range nodes {
+		has := n.Err != nil
+		for _, nk := range n.Keysets {
+			has = has || nk.ID == k.ID
+		}
+		if !has {
+			k.Others[n.Name] = "does not have it"
+		}
+	}
 }
 
 func (s *statusOutput) print(out io.Writer) error {

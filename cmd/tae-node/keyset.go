@@ -96,7 +96,7 @@ func setModes(k *node.NewKeyset, asked bool) {
 // adminExit gives errors of the operator's input the usage exit code.
 func adminExit(err error) error {
 	switch {
-	case errors.Is(err, dprf.ErrThreshold), errors.Is(err, dprf.ErrTooManyKeys), errors.Is(err, node.ErrNameTaken):
+	case errors.Is(err, dprf.ErrThreshold), errors.Is(err, dprf.ErrTooManyKeys), errors.Is(err, node.ErrNameTaken), errors.Is(err, node.ErrUsage), errors.Is(err, protocol.ErrName):
 		return exit.With(exit.Usage, err)
 	case errors.Is(err, node.ErrUnknownKeyset):
 		return exit.With(exit.Epoch, err)

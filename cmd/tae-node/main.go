@@ -10,7 +10,7 @@ import (
 	"github.com/seed-a893640b/tae/internal/exit"
 )
 
-func main() { cli.Main(root()) }
+func main() { cli.Main(root(), 0) }
 
 func root() *cobra.Command {
 	c := &cobra.Command{

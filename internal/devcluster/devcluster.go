@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed-a893640b/tae/dprf"
 	"github.com/seed-a893640b/tae/internal/config"
+	"github.com/seed-a893640b/tae/internal/disk"
 	"github.com/seed-a893640b/tae/internal/node"
 	"github.com/seed-a893640b/tae/protocol"
 )
@@ -51,6 +52,8 @@ type Cluster struct {
 	mu    sync.Mutex
 	nodes []*child // in the order of their indices
 	stop  bool
+
+	unlock func()
 }
 
 type child struct {
@@ -63,9 +66,12 @@ type child struct {
 const (
 	clusterFile = "cluster.yaml"
 	clientFile  = "client.yaml"
-	clientName  = "dev"
-	startLimit  = 30 * time.Second
-	stopLimit   = 5 * time.Second
+	lockFile    = "dev.lock"
+	// unfinishedFile is there while the cluster's directories are being made.
+	unfinishedFile = "dev.unfinished"
+	clientName     = "dev"
+	startLimit     = 30 * time.Second
+	stopLimit      = 5 * time.Second
 )
 
 // Start makes what is missing and starts all nodes. It returns when they answer.
@@ -91,7 +97,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	}
 	o.Dir = dir
 	c := &Cluster{o: o}
+	if err := c.lock(); err != nil {
+		return nil, err
+	}
 	if err := c.prepare(); err != nil {
+		c.unlock()
 		return nil, err
 	}
 	for i := range o.Nodes {
@@ -110,6 +120,27 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		}
 	}
 	return c, nil
+}
+
+// lock keeps a second process from making or running the same cluster.
+func (c *Cluster) lock() error {
+	if err := os.MkdirAll(c.o.Dir, 0o700); err != nil {
+		return err
+	}
+	root, err := disk.OS(c.o.Dir)
+	if err != nil {
+		return err
+	}
+	release, err := root.Lock(lockFile)
+	if err != nil {
+		root.Close()
+		return fmt.Errorf("%w: %s: %w; does dev run there already?", ErrUsage, c.o.Dir, err)
+	}
+	c.unlock = func() {
+		_ = release()
+		_ = root.Close()
+	}
+	return nil
 }
 
 func (c *Cluster) dir(i int) string { return filepath.Join(c.o.Dir, "n"+strconv.Itoa(i)) }
@@ -144,7 +175,7 @@ func (c *Cluster) prepare() error {
 		}
 		return nil
 	}
-	if err := os.MkdirAll(c.o.Dir, 0o700); err != nil {
+	if err := c.checkUnfinished(); err != nil {
 		return err
 	}
 	cluster := &config.Cluster{Version: 1, Name: "dev", Clients: map[string]config.PublicKey{}}
@@ -166,13 +197,31 @@ func (c *Cluster) prepare() error {
 		}
 	}
 	// Last: its presence says that the rest is complete.
-	return cluster.Save(file)
+	if err := cluster.Save(file); err != nil {
+		return err
+	}
+	return os.Remove(filepath.Join(c.o.Dir, unfinishedFile))
+}
+
+// checkUnfinished makes sure that nothing is replaced but what an interrupted start of
+// this package left: a node directory holds keys that nobody else has.
+func (c *Cluster) checkUnfinished() error {
+	marker := filepath.Join(c.o.Dir, unfinishedFile)
+	if _, err := os.Stat(marker); err == nil {
+		return nil
+	}
+	for i := 1; i <= c.o.Nodes; i++ {
+		if _, err := os.Lstat(c.dir(i)); err == nil {
+			return fmt.Errorf("%w: %s exists, but %s has no %s: this is not a cluster that dev made, or its cluster file was lost; "+
+				"nothing was changed; use another directory or restore the file", ErrUsage, c.dir(i), c.o.Dir, clusterFile)
+		}
+	}
+	return os.WriteFile(marker, []byte("dev was interrupted while it made this cluster; its directories may be removed\n"), 0o600)
 }
 
 func (c *Cluster) makeNode(i int) (config.PublicKey, error) {
 	dir := c.dir(i)
-	// A directory without a cluster file is what an interrupted run left.
-	if err := os.RemoveAll(dir); err != nil {
+	if err := os.RemoveAll(dir); err != nil { // see checkUnfinished
 		return config.PublicKey{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -271,8 +320,14 @@ func (c *Cluster) reap(n *child, cmd *exec.Cmd, done chan struct{}) {
 	err := cmd.Wait()
 	c.mu.Lock()
 	stopping := c.stop
+	if n.cmd == cmd {
+		_ = os.Remove(filepath.Join(n.dir, "pid")) // the number may soon be another's
+	}
 	c.mu.Unlock()
 	if !stopping && c.o.Log != nil {
+		if err == nil {
+			err = errors.New("stopped")
+		}
 		fmt.Fprintf(c.o.Log, "node %s ended: %v; see %s, start it again with `tae-node run --dir %s`\n",
 			filepath.Base(n.dir), err, filepath.Join(n.dir, "log"), n.dir)
 	}
@@ -290,6 +345,9 @@ func (c *Cluster) await(ctx context.Context, i int) error {
 		}
 		select {
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
 			return fmt.Errorf("node %s does not start; see %s", filepath.Base(n.dir), filepath.Join(n.dir, "log"))
 		case <-n.done:
 			return fmt.Errorf("node %s ended at its start: %s", filepath.Base(n.dir), lastLine(filepath.Join(n.dir, "log")))
@@ -352,6 +410,7 @@ func (c *Cluster) Stop() {
 		group.Go(func() { c.end(n, syscall.SIGTERM) })
 	}
 	group.Wait()
+	c.unlock()
 }
 
 // EnsureKeyset proposes a keyset at node 1 where none of the name exists. All nodes

@@ -6,10 +6,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"syscall"
 
 	"github.com/seed-a893640b/tae/client"
 	"github.com/seed-a893640b/tae/internal/armor"
 	"github.com/seed-a893640b/tae/internal/config"
+	"github.com/seed-a893640b/tae/internal/p2p"
+	"github.com/seed-a893640b/tae/protocol"
 )
 
 // The exit codes.
@@ -62,6 +65,9 @@ func Code(err error) int {
 	}{
 		{context.Canceled, Interrupted},
 		{config.ErrConfig, Config},
+		{p2p.ErrConfig, Config},
+		{protocol.ErrName, Usage},
+		{syscall.EADDRINUSE, Input},
 		{client.ErrDispute, Dispute},
 		{client.ErrAuthentication, Authentication},
 		{client.ErrVersion, Version},

@@ -55,7 +55,7 @@ func (n *Node) Create(k NewKeyset) (KeysetInfo, error) {
 		Members: n.cfg.Cluster.MemberKeys(), Limits: protocol.Limits{MaxBatch: protocol.MaxBatchLimit, ObjectsLog2: protocol.ObjectsLog2}}
 	if k.MaxBatch != 0 {
 		if k.MaxBatch < 1 || k.MaxBatch > protocol.MaxBatchLimit {
-			return KeysetInfo{}, fmt.Errorf("max_batch must be 1 to %d", protocol.MaxBatchLimit)
+			return KeysetInfo{}, fmt.Errorf("%w: max_batch must be 1 to %d", ErrUsage, protocol.MaxBatchLimit)
 		}
 		terms.Limits.MaxBatch = uint16(k.MaxBatch)
 	}
@@ -66,13 +66,13 @@ func (n *Node) Create(k NewKeyset) (KeysetInfo, error) {
 	for _, name := range k.Modes {
 		m, err := protocol.ParseMode(name)
 		if err != nil {
-			return KeysetInfo{}, fmt.Errorf("unknown mode %q; there are sealed, layered, lattice and recrypt", name)
+			return KeysetInfo{}, fmt.Errorf("%w: unknown mode %q; there are sealed, layered, lattice and recrypt", ErrUsage, name)
 		}
 		terms.Modes |= protocol.ModesOf(m)
 	}
 	if terms.Modes.Has(protocol.ModeLayered) {
 		if k.Layers < 1 || k.Layers > protocol.MaxLayers {
-			return KeysetInfo{}, fmt.Errorf("layers must be 1 to %d", protocol.MaxLayers)
+			return KeysetInfo{}, fmt.Errorf("%w: layers must be 1 to %d", ErrUsage, protocol.MaxLayers)
 		}
 		terms.Layers = uint8(k.Layers)
 	}

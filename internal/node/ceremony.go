@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -150,7 +151,8 @@ func (n *Node) visitOnce(ctx context.Context, t Transport, id keygen.ID, peer in
 			return errMember
 		}
 		n.learn(peer, e)
-		if theirs = e.have; len(e.statements) == 0 && !n.owes(id, theirs) {
+		progress := len(e.statements) > 0 || !slices.Equal(theirs, e.have)
+		if theirs = e.have; !progress || len(e.statements) == 0 && !n.owes(id, theirs) {
 			break
 		}
 	}
@@ -303,7 +305,9 @@ func (n *Node) handleExchange(from int, e *exchange) []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.attempts[e.id] == nil {
-		n.takeProposal(from, e)
+		if err := n.takeProposal(from, e); err != nil {
+			return refusal(protocol.CodeDenied, "proposal refused: %v", err)
+		}
 	}
 	if n.attempts[e.id] == nil {
 		if p := n.pending[e.id]; p != nil {
@@ -340,7 +344,7 @@ func (n *Node) handleReveal(from int, id keygen.ID, transcript [32]byte) []byte 
 
 // takeProposal keeps a valid new proposal for the operator, or accepts it at once.
 // Callers hold mu.
-func (n *Node) takeProposal(from int, e *exchange) {
+func (n *Node) takeProposal(from int, e *exchange) error {
 	for _, s := range e.statements {
 		if s.Kind != keygen.Proposal || s.ID != e.id || n.pending[e.id] != nil {
 			continue
@@ -353,8 +357,8 @@ func (n *Node) takeProposal(from int, e *exchange) {
 			err = errors.New("too many proposals wait here")
 		}
 		if err != nil {
-			n.log.Warn("proposal refused", zap.String("from", n.name(from)), zap.Error(err))
-			continue
+			n.logOnce("proposal refused", e.id, err, zap.String("from", n.name(from)))
+			return err
 		}
 		n.pending[e.id] = &proposal{s, terms}
 		n.log.Info("proposal", zap.String("keyset", terms.Name), zap.String("from", n.name(s.Sender)), zap.Int("n", terms.N), zap.Int("t", terms.T),
@@ -363,8 +367,22 @@ func (n *Node) takeProposal(from int, e *exchange) {
 	// Also a proposal that is known: the disk may have been full the last time.
 	if p := n.pending[e.id]; p != nil && n.cfg.AutoAccept {
 		if err := n.accept(e.id); err != nil {
-			n.log.Error("cannot accept", zap.String("keyset", p.terms.Name), zap.Error(err))
+			n.logOnce("cannot accept", e.id, err, zap.String("keyset", p.terms.Name))
+			return err
 		}
+	}
+	return nil
+}
+
+// logOnce logs a failure that is tried again and again only when it changes. Callers
+// hold mu.
+func (n *Node) logOnce(what string, id keygen.ID, err error, fields ...zap.Field) {
+	if n.lastError == nil || len(n.lastError) > maxPending {
+		n.lastError = map[keygen.ID]string{}
+	}
+	if text := what + err.Error(); n.lastError[id] != text {
+		n.lastError[id] = text
+		n.log.Warn(what, append(fields, zap.Error(err))...)
 	}
 }
 

@@ -78,7 +78,7 @@ func (n *Node) reconcile(all []stored) error {
 	}
 	for id := range x {
 		if !found[id] {
-			n.damaged[id] = fmt.Sprintf("%s: missing; restore it from a backup of this directory, or replace this node", fileOf(id))
+			n.damaged[id] = fmt.Sprintf("%s: missing; restore it from a backup of this directory; without it this node cannot serve the keyset", fileOf(id))
 			n.log.Error("keyset not served", zapKeyset(id), zapText("error", n.damaged[id]))
 		}
 	}

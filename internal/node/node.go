@@ -50,6 +50,8 @@ type Node struct {
 	damaged  map[keygen.ID]string    // why a stored file is not used
 	index    index
 	wake     chan struct{}
+
+	lastError map[keygen.ID]string // see logOnce
 }
 
 // proposal is a valid proposal that waits for this node's operator.
@@ -187,4 +189,5 @@ func (n *Node) status() *protocol.NodeStatus {
 var (
 	ErrUnknownKeyset = errors.New("no such keyset")
 	ErrNameTaken     = errors.New("a keyset of this name exists")
+	ErrUsage         = errors.New("bad parameters of a keyset")
 )

@@ -52,6 +52,16 @@ func Check(dir string) (*config.Node, *config.Cluster, *config.Policy, error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	for _, m := range cluster.Members {
+		if err := p2p.CheckAddrs(m.Addrs, cfg.QUIC); err != nil {
+			return nil, nil, nil, fmt.Errorf("%w: %s: member %s: addrs: %w", config.ErrConfig, cfg.Cluster, m.Name, err)
+		}
+	}
+	if len(cfg.Listen) > 0 {
+		if err := p2p.CheckAddrs(cfg.Listen, cfg.QUIC); err != nil {
+			return nil, nil, nil, fmt.Errorf("%w: %s: listen: %w", config.ErrConfig, filepath.Join(dir, ConfigFile), err)
+		}
+	}
 	if indexOf(cluster, cfg.Name) == 0 {
 		return nil, nil, nil, fmt.Errorf("%w: %s: name: the cluster file lists no member %s", config.ErrConfig, filepath.Join(dir, ConfigFile), cfg.Name)
 	}

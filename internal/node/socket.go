@@ -23,10 +23,13 @@ import (
 // A node is administered over HTTP on a Unix socket in its directory, mode 0600:
 // who may open it may administer the node. It is never on the network.
 
-// shortPath works around the limit of about 100 bytes on socket paths: a longer
+// maxSocketPath is the length in bytes that all systems allow for a socket's path.
+const maxSocketPath = 103
+
+// shortPath works around the limit on socket paths: a longer
 // one is named relative to the current directory, where that is shorter.
 func shortPath(path string) string {
-	if len(path) < 100 {
+	if len(path) <= maxSocketPath {
 		return path
 	}
 	if wd, err := os.Getwd(); err == nil {
@@ -49,6 +52,9 @@ func (n *Node) listenAdmin(dir string, host *p2p.Host) (*adminServer, error) {
 	// The directory's lock is held, so a socket that is there is a dead node's.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
+	}
+	if p := shortPath(path); len(p) > maxSocketPath {
+		return nil, fmt.Errorf("administration socket: the path %s has %d bytes, a socket's may have %d; use a directory with a shorter path", p, len(p), maxSocketPath)
 	}
 	l, err := net.Listen("unix", shortPath(path))
 	if err != nil {
@@ -163,7 +169,7 @@ func reply(w http.ResponseWriter, v any, err error) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-var adminKinds = map[string]error{"unknown": ErrUnknownKeyset, "taken": ErrNameTaken, "threshold": dprf.ErrThreshold, "keys": dprf.ErrTooManyKeys}
+var adminKinds = map[string]error{"unknown": ErrUnknownKeyset, "taken": ErrNameTaken, "threshold": dprf.ErrThreshold, "keys": dprf.ErrTooManyKeys, "name": protocol.ErrName, "usage": ErrUsage}
 
 // An AdminError is an error that the node reported to its operator.
 type AdminError struct {

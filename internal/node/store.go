@@ -66,7 +66,7 @@ func loadKeysets(s *Sealer, self int, key ed25519.PrivateKey) ([]stored, error) 
 		}
 		a, err := loadKeyset(s, id, self, key)
 		if err != nil {
-			err = fmt.Errorf("%w; restore %s from a backup of this directory, or replace this node", err, fileOf(id))
+			err = fmt.Errorf("%w; restore %s from a backup of this directory; without it this node cannot serve the keyset", err, fileOf(id))
 		}
 		all = append(all, stored{id, a, err})
 	}
@@ -112,7 +112,7 @@ func CreateIdentity(s *Sealer) (ed25519.PublicKey, error) {
 func LoadIdentity(s *Sealer) (ed25519.PrivateKey, error) {
 	seed, err := s.Read(keyFile)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; restore it from a backup of this directory", err)
 	}
 	defer seed.Wipe()
 	if seed.Len() != ed25519.SeedSize {

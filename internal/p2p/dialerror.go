@@ -57,7 +57,7 @@ func presented(err error) (peer.ID, bool) {
 // its refusal arrives as a connection that ends.
 func (l *link) openError(addr string, err error) *Error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, network.ErrReset) || errors.Is(err, syscall.ECONNRESET) {
-		return l.fail(ErrRefused, addr, fmt.Errorf("%w after the handshake: is this host's key, %s, in its configuration? (%v)",
+		return l.fail(ErrRefused, addr, fmt.Errorf("%w after the handshake: either this host's key, %s, is not in its configuration, or it has as many connections of this key as it allows (%v)",
 			ErrUnreachable, identity(l.host.swarm.LocalPeer()), err))
 	}
 	return l.fail(ErrUnreachable, addr, err)

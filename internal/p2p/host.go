@@ -105,7 +105,7 @@ func withDefaults(c *Config) {
 	def(&c.MaxFrame, 4<<20)
 	def(&c.MaxInFlight, 128)
 	def(&c.MaxPeerBytes, 4*c.MaxFrame)
-	def(&c.MaxConns, 8)
+	def(&c.MaxConns, 64)
 	def(&c.Workers, 8*runtime.GOMAXPROCS(0))
 	span(&c.DialTimeout, 5*time.Second)
 	span(&c.FrameTimeout, 10*time.Second)

@@ -61,7 +61,7 @@ type Config struct {
 	MaxFrame     int  // bytes of one frame, header included; the same on all peers; default 4 MiB
 	MaxInFlight  int  // requests of one peer queued or running here; default 128
 	MaxPeerBytes int  // request and answer bytes held for one peer; default 4 * MaxFrame
-	MaxConns     int  // connections of one peer; default 8
+	MaxConns     int  // connections of one peer, such as of many processes with one client key; default 64
 	Workers      int  // handlers running at once over all peers; default 8 * GOMAXPROCS
 	QUIC         bool // also dial and listen on /udp/.../quic-v1 addresses
 

@@ -136,7 +136,9 @@ func (st *stack) addQUIC(key crypto.PrivKey, rm network.ResourceManager, g *gate
 func newResources(cfg *Config) (network.ResourceManager, error) {
 	peers := len(cfg.Nodes) + max(len(cfg.Clients), 64) // SetClients may add some
 	conns := peers * cfg.MaxConns
-	const handshakes = 256
+	// Anybody can begin a handshake, and has the dial timeout to end it: enough places
+	// that idle strangers do not keep the configured peers out.
+	const handshakes = 2048
 	window := int64(maxWindow)
 	limits := func(conns, streams int) rcmgr.ResourceLimits {
 		return rcmgr.ResourceLimits{
