@@ -200,6 +200,7 @@ func TestKeyGeneration(t *testing.T) {
 
 // With two members and with three, every order in which the messages can arrive.
 func TestEveryOrder(t *testing.T) {
+	t.Parallel()
 	orders := 0
 	var walk func(prefix []int)
 	walk = func(prefix []int) {
@@ -225,7 +226,11 @@ func TestEveryOrder(t *testing.T) {
 	}
 	walk(nil)
 	t.Logf("%d orders of two members", orders)
-	for range 10 {
+	random := 10
+	if testing.Short() {
+		random = 2
+	}
+	for range random {
 		c := fresh(t, 3, 2)
 		c.run(mrand.IntN)
 		c.done(3, 2)
@@ -234,6 +239,7 @@ func TestEveryOrder(t *testing.T) {
 
 // A member that restarts with its seed says the same again.
 func TestRestart(t *testing.T) {
+	t.Parallel()
 	c := fresh(t, 3, 2)
 	c.run(inOrder)
 	c.done(3, 2)

@@ -11,7 +11,6 @@ import (
 
 	"go.dedis.ch/kyber/v3"
 	"go.dedis.ch/kyber/v3/share"
-	vss "go.dedis.ch/kyber/v3/share/vss/pedersen"
 	"go.dedis.ch/kyber/v3/sign/schnorr"
 )
 
@@ -267,6 +266,7 @@ func TestStolenGroupKey(t *testing.T) {
 // had the receiver to prove its complaint with the point that opens the liar's seal,
 // that point would open member 1's.
 func TestCopiedEphemeralKey(t *testing.T) {
+	t.Parallel()
 	c := fresh(t, 3, 2)
 	one, two := c.runs[1], c.runs[2]
 	c.runPhases(func(r *Run, phase Phase, b []byte) []byte {
@@ -308,6 +308,7 @@ func TestMissingJustification(t *testing.T) {
 
 // Payloads of another session are the sender's fault, with and without its header.
 func TestReplay(t *testing.T) {
+	t.Parallel()
 	old := fresh(t, 3, 2)
 	old.runPhases(nil)
 	for phase := PhaseKeys; phase <= PhaseResponses; phase++ {
@@ -336,6 +337,7 @@ func TestReplay(t *testing.T) {
 // Who shows two things may go unnamed here (its two signatures name it), but nobody
 // else is.
 func TestTwoFaces(t *testing.T) {
+	t.Parallel()
 	other := func(r *Run) []byte {
 		polys, commits := r.ownPolys()
 		return r.forge(commits, func(g, to int) []byte { return r.text(g, to, polys[g], commits[g]) })
@@ -371,6 +373,7 @@ func TestTwoFaces(t *testing.T) {
 // Whatever a member changes in what it says, no other is blamed, and who ends without
 // a fault has good keys.
 func TestRandomLies(t *testing.T) {
+	t.Parallel()
 	rounds := 30
 	if testing.Short() {
 		rounds = 8
@@ -410,70 +413,5 @@ func TestRandomLies(t *testing.T) {
 				t.Errorf("%v: member %d: %v", phase, m, err)
 			}
 		}
-	}
-}
-
-// Controls: why the length of the polynomials and justifications are not left to
-// kyber.
-func TestControlLongerPolynomial(t *testing.T) {
-	const n, th = 4, 2
-	for g := range groups {
-		// The sum of an honest polynomial and one with a coefficient more.
-		honest, long := share.NewPriPoly(groups[g], th, nil, groups[g].RandomStream()), share.NewPriPoly(groups[g], th+1, nil, groups[g].RandomStream())
-		secret := groups[g].Scalar().Add(honest.Secret(), long.Secret())
-		var list []*share.PriShare
-		for i := range n {
-			list = append(list, &share.PriShare{I: i, V: groups[g].Scalar().Add(honest.Eval(i).V, long.Eval(i).V)})
-		}
-		if v, _ := share.RecoverSecret(groups[g], list[:th], th, n); v.Equal(secret) {
-			t.Error("control: t shares reconstruct although a polynomial was longer")
-		}
-		if v, _ := share.RecoverSecret(groups[g], list[:th+1], th+1, n); !v.Equal(secret) {
-			t.Error("control: t+1 shares should reconstruct")
-		}
-	}
-	// kyber approves such a deal: the threshold that it was told counts for nothing.
-	c := fresh(t, 3, 2)
-	c.runPhases(only(PhaseResponses, func(*Run, []byte) []byte { return nil }))
-	r := c.runs[1]
-	h := &r.halves[0]
-	poly := share.NewPriPoly(groups[0], 3, nil, groups[0].RandomStream())
-	_, list := poly.Commit(nil).Info()
-	v, err := vss.NewVerifier(h.suite, h.long, h.keys[2], h.receiverKeys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v.SetThreshold(2)
-	if err := v.VerifyDeal(plain(h.sessionID(2, list), 1, poly.Eval(0).V, list), true); err != nil {
-		t.Error("control: kyber should take a longer polynomial:", err)
-	}
-}
-
-func TestControlKyberJustification(t *testing.T) {
-	c := fresh(t, 3, 2)
-	c.runPhases(only(PhaseResponses, func(*Run, []byte) []byte { return nil }))
-	h := &c.runs[1].halves[0]
-	v, err := vss.NewVerifier(h.suite, h.long, h.keys[2], h.receiverKeys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	poly := share.NewPriPoly(groups[0], 2, nil, groups[0].RandomStream())
-	_, list := poly.Commit(nil).Info()
-	sid := h.sessionID(2, list)
-	bad := groups[0].Scalar().One()
-	if v.VerifyDeal(plain(sid, 1, bad, list), true) == nil {
-		t.Fatal("a bad share verifies")
-	}
-	v.UnsafeSetResponseDKG(0, vss.StatusComplaint)
-	other := share.NewPriPoly(groups[0], 2, nil, groups[0].RandomStream())
-	_, otherList := other.Commit(nil).Info()
-	err = v.ProcessJustification(&vss.Justification{SessionID: sid, Index: 0, Deal: plain(sid, 1, other.Eval(0).V, otherList)})
-	if err != nil {
-		t.Error("control: kyber should take a justification with another polynomial:", err)
-	}
-	v.UnsafeSetResponseDKG(1, vss.StatusApproval)
-	v.UnsafeSetResponseDKG(2, vss.StatusApproval)
-	if d := v.Deal(); d == nil || !d.SecShare.V.Equal(bad) {
-		t.Error("control: kyber should go on with the bad share")
 	}
 }

@@ -36,10 +36,11 @@ func freshResults(t testing.TB, n, th int) []*Result {
 }
 
 func TestReshare(t *testing.T) {
+	t.Parallel()
 	old := freshResults(t, 3, 2)
 	key := [2]kyber.Point{old[1].Public.key(0), old[1].Public.key(1)}
 	n := 3
-	for _, c := range []struct {
+	for step, c := range []struct {
 		n, t  int
 		index []int
 	}{
@@ -49,6 +50,9 @@ func TestReshare(t *testing.T) {
 		{4, 3, []int{0, 0, 0, 0, 4, 2}}, // all new, as few dealers as possible
 		{2, 2, []int{4, 0, 1, 3}},
 	} {
+		if testing.Short() && step == 2 {
+			return
+		}
 		cl := reshareOf(t, old, n, c.n, c.t, c.index)
 		cl.run(mrand.IntN)
 		results := cl.done(c.n, c.t)
@@ -63,6 +67,7 @@ func TestReshare(t *testing.T) {
 
 // After a refresh t-1 old shares and a new one are worth nothing together.
 func TestOldSharesAreUseless(t *testing.T) {
+	t.Parallel()
 	const n, th = 4, 3
 	old := freshResults(t, n, th)
 	c := reshareOf(t, old, n, n, th, []int{1, 2, 3, 4})
@@ -89,6 +94,7 @@ func TestOldSharesAreUseless(t *testing.T) {
 // A dealer of another secret than its old share is named; without the check its
 // dealing would be as good as any, and the key another.
 func TestReshareOfAnotherSecret(t *testing.T) {
+	t.Parallel()
 	old := freshResults(t, 3, 2)
 	c := reshareOf(t, old, 3, 3, 2, []int{1, 2, 3})
 	var polys [2]*share.PriPoly
@@ -115,6 +121,7 @@ func TestReshareOfAnotherSecret(t *testing.T) {
 // In a reshare too a bad share names its dealer and a false complaint its maker, for
 // those that leave as well.
 func TestReshareLiars(t *testing.T) {
+	t.Parallel()
 	old := freshResults(t, 3, 2)
 	for _, c := range []struct {
 		n     int
