@@ -47,7 +47,7 @@ func baseline(seal, hashed bool) {
 	buf := make([]byte, size, size+aead.Overhead())
 	var nonce [12]byte
 	for i := uint64(0); ; i++ {
-		n, err := io.ReadFull(os.Stdin, buf[:size])
+		n, _ := io.ReadFull(os.Stdin, buf[:size]) // a short read is the end
 		if n == 0 {
 			os.Exit(0)
 		}

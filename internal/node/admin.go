@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sort"
-	"strings"
 
 	"go.uber.org/zap"
 
@@ -241,5 +240,3 @@ func Warnings(p dprf.Params) []string {
 	}
 	return w
 }
-
-func joined(names []string) string { return strings.Join(names, ", ") }

@@ -22,8 +22,8 @@ const (
 	callTimeout = 10 * time.Second
 	// maxMessages bounds the messages of one visit to a member.
 	maxMessages = 64
-	// maxPending bounds the proposals that wait here, over all proposers.
-	maxPending = 64
+	// maxPending bounds the proposals of one member that wait here.
+	maxPending = 16
 )
 
 // ceremony is this node's part in one attempt.

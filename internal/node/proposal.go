@@ -23,8 +23,8 @@ func (n *Node) takeProposal(from int, e *exchange) error {
 		if err == nil {
 			err = n.checkTerms(terms, n.cfg.AllowOne)
 		}
-		if err == nil && len(n.pending) >= maxPending {
-			err = errors.New("too many proposals wait here")
+		if err == nil && n.waiting(s.Sender) >= maxPending {
+			err = errors.New("too many proposals of this member wait here")
 		}
 		if err != nil {
 			n.logOnce("proposal refused", e.id, err, zap.String("from", n.name(from)))
@@ -42,6 +42,17 @@ func (n *Node) takeProposal(from int, e *exchange) error {
 		}
 	}
 	return nil
+}
+
+// waiting counts the proposals of one member that wait for the operator: no member can
+// take the places of the others. Callers hold mu.
+func (n *Node) waiting(sender int) (count int) {
+	for _, p := range n.pending {
+		if p.statement.Sender == sender {
+			count++
+		}
+	}
+	return count
 }
 
 // logOnce logs a failure that is tried again and again only when it changes. Callers
