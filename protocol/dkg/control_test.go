@@ -136,3 +136,16 @@ func TestControlKyberPanics(t *testing.T) {
 		t.Error("control: kyber should panic on a deal without a share")
 	}
 }
+
+// Why polynomials are committed to before any is seen: who deals last draws again until
+// the key pleases it.
+func TestControlChosenKey(t *testing.T) {
+	honest := groups[0].Point().Pick(groups[0].RandomStream())
+	for range 2000 {
+		key := groups[0].Point().Mul(groups[0].Scalar().Pick(groups[0].RandomStream()), nil)
+		if encode(key.Add(key, honest))[31]&0x7c == 0 {
+			return // five bits chosen
+		}
+	}
+	t.Error("control: the last dealer should be able to choose bits of the key")
+}

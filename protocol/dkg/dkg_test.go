@@ -289,3 +289,46 @@ func TestMissing(t *testing.T) {
 		t.Errorf("responses missing of %s", m)
 	}
 }
+
+func TestErase(t *testing.T) {
+	c := fresh(t, 2, 2)
+	c.run(inOrder)
+	results := c.done(2, 2)
+	r := c.runs[1]
+	r.Erase()
+	if _, err := r.Result(); err == nil || r.Add(PhaseDeals, 2, c.runs[2].Say(PhaseDeals)) == nil {
+		t.Error("an erased run goes on")
+	}
+	zero := groups[0].Scalar().Zero()
+	if !r.halves[0].long.Equal(zero) || !r.halves[0].poly.Secret().Equal(zero) || string(r.seed.Expose()) != string(make([]byte, 32)) {
+		t.Error("secrets are left")
+	}
+	if err := results[1].Public.CheckShare(1, results[1].Share, results[1].BLSShare); err != nil {
+		t.Error("the result is gone:", err)
+	}
+}
+
+// Payloads of the largest keysets fit a statement of 1 MiB.
+func TestPayloadSizes(t *testing.T) {
+	for _, c := range [][2]int{{3, 2}, {10, 6}, {24, 12}, {64, 33}, {64, 64}} {
+		n, th := c[0], c[1]
+		lens, err := cipherLens(th)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := headerSize + 32*n
+		for g := range groups {
+			size += 1 + th*groups[g].PointLen() + (n-1)*(groups[g].PointLen()+2*groups[g].signatureLen()+lens[g])
+		}
+		t.Logf("(%d,%d): %d bytes of deals", n, th, size)
+		if size > 1<<20 {
+			t.Errorf("(%d,%d): deals of %d bytes", n, th, size)
+		}
+	}
+	c := fresh(t, 3, 2)
+	c.run(inOrder)
+	lens, _ := cipherLens(2)
+	if got, want := len(c.runs[1].Say(PhaseDeals)), headerSize+96+2+2*(32+96)+2*(32+2*64+lens[0]+96+2*128+lens[1]); got != want {
+		t.Errorf("deals of %d bytes, formula %d", got, want)
+	}
+}

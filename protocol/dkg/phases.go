@@ -8,10 +8,34 @@ import (
 	"go.dedis.ch/kyber/v3"
 	pedersen "go.dedis.ch/kyber/v3/share/dkg/pedersen"
 	vss "go.dedis.ch/kyber/v3/share/vss/pedersen"
+	"go.dedis.ch/kyber/v3/sign/schnorr"
 	"golang.org/x/crypto/cryptobyte"
 
 	"github.com/seed-a893640b/tae/internal/secret"
 )
+
+// sayKeys makes the ceremony's public keys and commits to the own dealing.
+func (r *Run) sayKeys() error {
+	b := r.header(PhaseKeys)
+	var polys [2][]kyber.Point
+	for g := range r.halves {
+		h := &r.halves[g]
+		h.suite.enter("group key proof")
+		sig, err := schnorr.Sign(h.suite, h.long, groupKeyMessage(g, r.params.Session, r.params.Self))
+		if err != nil {
+			return err
+		}
+		b = append(append(b, encode(h.group.Point().Mul(h.long, nil))...), sig...)
+		if h.poly != nil {
+			polys[g] = h.commits()
+		}
+	}
+	var c digest
+	if polys[0] != nil {
+		c = commitmentTo(r.params.Session, r.params.Self, polys)
+	}
+	return r.say(PhaseKeys, append(b, c[:]...))
+}
 
 // closeKeys has all group keys: kyber can start, and this member deals.
 func (r *Run) closeKeys() error {

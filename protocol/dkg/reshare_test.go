@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,13 +97,13 @@ func TestOldSharesAreUseless(t *testing.T) {
 func TestReshareOfAnotherSecret(t *testing.T) {
 	t.Parallel()
 	old := freshResults(t, 3, 2)
-	c := reshareOf(t, old, 3, 3, 2, []int{1, 2, 3})
+	c := reshareOf(t, old, 3, 3, 2, []int{3, 2, 1}) // the liar is among the first two
 	var polys [2]*share.PriPoly
 	var commits [2][]kyber.Point
 	c.runPhases(func(r *Run, phase Phase, b []byte) []byte {
 		switch phase {
 		case PhaseKeys:
-			polys, commits = morePolys(2, old[3].scalar(0), groups[1].Scalar().One())
+			polys, commits = morePolys(2, old[1].scalar(0), groups[1].Scalar().One())
 			return recommit(r, b, commits)
 		case PhaseDeals:
 			return r.forge(commits, func(g, to int) []byte { return r.text(g, to, polys[g], commits[g]) })
@@ -114,6 +115,9 @@ func TestReshareOfAnotherSecret(t *testing.T) {
 		var f *Fault
 		if !errors.As(err, &f) || f.Node != liar || !strings.Contains(f.Reason, "another secret than its old share") {
 			t.Errorf("member %d: %v", m, err)
+		}
+		if r := c.runs[m]; r.combine(1)[0].Equal(old[1].Public.key(1)) == (slices.Contains(r.reshare.first(), liar)) {
+			t.Error("control: the liar's dealing should change the key")
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"go.dedis.ch/kyber/v3"
 	"go.dedis.ch/kyber/v3/share"
 	pedersen "go.dedis.ch/kyber/v3/share/dkg/pedersen"
-	"go.dedis.ch/kyber/v3/sign/schnorr"
 	"go.dedis.ch/kyber/v3/util/random"
 
 	"github.com/seed-a893640b/tae/internal/labelhash"
@@ -46,7 +45,7 @@ func (p Phase) String() string {
 type Params struct {
 	N, T    int      // of the new shares; receivers are the members 1..N
 	Self    int      // this member's number
-	Session [32]byte // digest that binds keyset, epoch, attempt and terms
+	Session [32]byte // digest that binds keyset, epoch, attempt and terms, old and new
 }
 
 // A Fault says what broke a run. Node is the member that is proven to have done it, 0
@@ -276,6 +275,26 @@ func (r *Run) Result() (*Result, error) {
 	return r.result, nil
 }
 
+// Erase overwrites the secrets of the run, as far as the runtime lets it, the seed
+// included. A Result that was taken stays. The run is over.
+func (r *Run) Erase() {
+	r.seed.Wipe()
+	for g := range r.halves {
+		h := &r.halves[g]
+		h.long.Zero()
+		if h.poly != nil {
+			for _, c := range h.poly.Coefficients() {
+				c.Zero()
+			}
+		}
+		if h.oldShare != nil {
+			h.oldShare.Zero()
+		}
+		h.handler = nil
+	}
+	r.phase, r.result, r.broken = PhaseDone, nil, errNotDone
+}
+
 func (r *Run) failed() error {
 	if r.fault != nil {
 		return r.fault
@@ -362,31 +381,6 @@ func (r *Run) checkSeen(phase Phase) error {
 				return r.blame(0, fmt.Sprintf("nodes %d and %d have different %v of node %d: it showed two, or one of the two is wrong", r.params.Self, m, phase-1, before[i]))
 			}
 		}
-	}
-	return nil
-}
-
-func (r *Run) sayKeys() error {
-	b := r.header(PhaseKeys)
-	var polys [2][]kyber.Point
-	for g := range r.halves {
-		h := &r.halves[g]
-		h.suite.enter("group key proof")
-		sig, err := schnorr.Sign(h.suite, h.long, groupKeyMessage(g, r.params.Session, r.params.Self))
-		if err != nil {
-			return err
-		}
-		b = append(append(b, encode(h.group.Point().Mul(h.long, nil))...), sig...)
-		if h.poly != nil {
-			polys[g] = h.commits()
-		}
-	}
-	var c digest
-	if polys[0] != nil {
-		c = commitmentTo(r.params.Session, r.params.Self, polys)
-	}
-	if err := r.say(PhaseKeys, append(b, c[:]...)); err != nil {
-		return err
 	}
 	return nil
 }
