@@ -32,8 +32,8 @@ func (c *Certificate) Prepare() error {
 			return errPolynomial
 		}
 	}
-	if len(poly) != c.T || len(c.SigPoly) != c.T {
-		return errPolynomial
+	if len(poly) != c.T || len(c.SigPoly) != c.T || poly[0].Equal(ristretto255.NewElement()) == 1 {
+		return errPolynomial // a public key that is the identity hides nothing
 	}
 	p := &publicKeys{proven: make([][dprf.ElementSize]byte, c.N+1)}
 	for node := 1; node <= c.N; node++ {

@@ -135,15 +135,18 @@ func (r *VerifiedEncryptRound) Done() bool { return r.done }
 func (r *VerifiedEncryptRound) Lies() map[int]error { return r.lies }
 
 // Add takes a node's answer and verifies it. An error is a *NodeError. When t answers
-// are good the objects are made.
+// are good the objects are made; what comes later is not looked at.
 func (r *VerifiedEncryptRound) Add(node int, answer []byte) error {
+	if r.done {
+		return nil
+	}
 	a, values, err := r.open(node, answer)
 	if err != nil {
 		return &NodeError{Node: node, Err: err}
 	}
 	r.answers[node], r.values[node] = a, values
 	r.got |= dprf.SetOf(node)
-	if r.got.Size() < r.cert.T || r.done {
+	if r.got.Size() < r.cert.T {
 		return nil
 	}
 	if err := r.finish(); err != nil {
@@ -191,12 +194,16 @@ func (r *VerifiedEncryptRound) finish() error {
 	quorum := firstOf(r.got, r.cert.T)
 	signature, ok := r.signature(quorum)
 	if !ok {
+		before := r.got
 		for _, node := range quorum.Nodes() {
 			if a := r.answers[node]; !a.partialGood() {
 				r.lies[node] = lieError(a, true, "a partial signature that does not verify")
 				r.got &^= dprf.SetOf(node)
 				delete(r.answers, node)
 			}
+		}
+		if r.got == before {
+			return errors.New("protocol: good partial signatures make a bad signature: the certificate's public polynomial is wrong")
 		}
 		if r.got.Size() >= r.cert.T {
 			return r.finish()
@@ -379,6 +386,9 @@ func (r *VerifiedDecryptRound) Unmask(i int) (Opened, error) {
 	served := r.Served(i)
 	if served.Size() < r.cert.T {
 		refused := (r.got &^ served).Nodes()
+		if len(refused) == 0 {
+			return Opened{}, fmt.Errorf("%w: %d nodes answered, %d are needed", ErrAnswer, r.got.Size(), r.cert.T)
+		}
 		return Opened{}, &NodeError{Node: refused[0], Err: &Refusal{Code: CodeBadProof}}
 	}
 	h := r.d.headers[i]
