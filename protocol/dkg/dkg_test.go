@@ -182,7 +182,7 @@ func TestKeyGeneration(t *testing.T) {
 	for _, c := range [][2]int{{2, 2}, {3, 2}, {5, 3}, {6, 4}, {10, 6}, {24, 12}} {
 		n, th := c[0], c[1]
 		t.Run(fmt.Sprintf("n=%d,t=%d", n, th), func(t *testing.T) {
-			if testing.Short() && n > 6 {
+			if testing.Short() && n > 5 {
 				t.Skip("slow")
 			}
 			start := time.Now()

@@ -63,13 +63,26 @@
 //	justifications  = header | seen | u16 count | count times ( u8 G | u8 receiver | secret 32 )
 //	public          = u8 version = 1 | u8 t | t times 32 | t times 96
 //
-// The signature of a key is kyber's Schnorr signature, under that key, on
-// H("tae/v1/dkg/group-key"; u8 G, session 32, u8 sender). The commitment of a dealer is
-// H("tae/v1/dkg/commitment"; session 32, u8 sender, u8 t, coefficients of both G), that
-// of others is zero. A sealed share is kyber's: the ephemeral key is signed by the
-// dealer's key, sealed is AES-256-GCM with a zero nonce over kyber's encoding of
-// (session of kyber, receiver, share, t, coefficients), and the second signature is on
-// the dealer's index (u32, little endian) and sealed. In a fresh key generation a dealer
-// seals nothing for itself and does not respond to itself; in a reshare it does both
-// when it stays. Justifications are in ascending order of (G, receiver).
+// A Schnorr signature is R || z with z = r + x h, h the SHA-512 of (R, key, message), as an
+// integer in the group's byte order, modulo the group order. That of a key is under that
+// key on H("tae/v1/dkg/group-key"; u8 G, session 32, u8 sender). The commitment of a
+// dealer is H("tae/v1/dkg/commitment"; session 32, u8 sender, u8 t, coefficients of both
+// G), that of others is zero.
+//
+// A sealed share is kyber's deal. The first signature of the dealer is on the ephemeral key E,
+// the second on its index from 0 (in a reshare the old one; u32, little endian) and sealed.
+// sealed is AES-256-GCM with a zero nonce of
+//
+//	0a 20 | session of kyber 32 | 12 24 08 | u8 2(receiver - 1) | 12 20 | share 32 |
+//	18 | u8 t | t times ( 22 | u8 length | coefficient )
+//
+// where the session of kyber is the SHA-256 of (dealer's key, all receivers' keys,
+// coefficients, u32 t in little endian), c is the SHA-256 of ("vss-dealer", dealer's key,
+// "vss-verifiers", all receivers' keys), c is the additional data, and the key is 32
+// bytes of HKDF-SHA256 of the point x E, for the receiver's secret x, with no salt and c
+// as info.
+//
+// In a fresh key generation a dealer seals nothing for itself and does not respond to
+// itself; in a reshare it does both when it stays. Justifications are in ascending order
+// of (G, receiver); the secret is e with E = e times the generator.
 package dkg

@@ -53,8 +53,15 @@ func TestRandomLies(t *testing.T) {
 	if testing.Short() {
 		rounds = 8
 	}
+	var old []*Result
+	if !testing.Short() {
+		old = freshResults(t, 3, 2)
+	}
 	for range rounds {
 		c := fresh(t, 3, 2)
+		if old != nil && mrand.IntN(3) == 0 {
+			c = reshareOf(t, old, 3, 3, 2, []int{2, 0, 1, 3})
+		}
 		phase := PhaseKeys + Phase(mrand.IntN(3))
 		c.say = func(p Phase, from, to int, b []byte) []byte {
 			if p != phase || from != liar || mrand.IntN(2) == 0 {
