@@ -226,7 +226,7 @@ func TestEveryOrder(t *testing.T) {
 	}
 	walk(nil)
 	t.Logf("%d orders of two members", orders)
-	random := 10
+	random := 4
 	if testing.Short() {
 		random = 2
 	}

@@ -49,9 +49,9 @@ func TestTwoFaces(t *testing.T) {
 // a fault has good keys.
 func TestRandomLies(t *testing.T) {
 	t.Parallel()
-	rounds := 30
+	rounds := 15
 	if testing.Short() {
-		rounds = 8
+		rounds = 6
 	}
 	var old []*Result
 	if !testing.Short() {
