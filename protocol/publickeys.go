@@ -32,8 +32,18 @@ func (c *Certificate) Prepare() error {
 			return errPolynomial
 		}
 	}
-	if len(poly) != c.T || len(c.SigPoly) != c.T || poly[0].Equal(ristretto255.NewElement()) == 1 {
-		return errPolynomial // a public key that is the identity hides nothing
+	if len(poly) != c.T || len(c.SigPoly) != c.T {
+		return errPolynomial
+	}
+	// A public key that is the identity hides nothing, and with a highest coefficient
+	// that is fewer than t shares are enough.
+	for _, i := range []int{0, c.T - 1} {
+		if poly[i].Equal(ristretto255.NewElement()) == 1 {
+			return errPolynomial
+		}
+		if _, err := bls.ParsePublicKey(c.SigPoly[i][:]); err != nil {
+			return errPolynomial
+		}
 	}
 	p := &publicKeys{proven: make([][dprf.ElementSize]byte, c.N+1)}
 	for node := 1; node <= c.N; node++ {
