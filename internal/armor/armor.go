@@ -134,6 +134,9 @@ func (d *reader) next() {
 		d.err = d.trailing()
 	case len(line) == 0 || len(line) > width || d.last:
 		d.err = fmt.Errorf("%w: a line has the wrong length", ErrArmor)
+	case bytes.IndexByte(line, '\r') >= 0:
+		// The decoder would pass over it, and two texts would be one object.
+		d.err = fmt.Errorf("%w: a line is not base64", ErrArmor)
 	default:
 		d.last = len(line) < width
 		n, err := base64.StdEncoding.Strict().Decode(d.buf[:], line)
