@@ -152,8 +152,8 @@ func Combine(nodes []int, partials []*Signature) (*Signature, error) {
 		var num, den fr.Element
 		num.SetOne()
 		den.SetOne()
-		for _, j := range nodes {
-			if j == i {
+		for b, j := range nodes {
+			if b == a {
 				continue
 			}
 			var x fr.Element
