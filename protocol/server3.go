@@ -315,11 +315,11 @@ func (e *Evidence) Verify(members [][32]byte) (string, error) {
 	if err := a.cert.Verify(members); err != nil {
 		return "", err
 	}
-	if err := a.cert.Prepare(); err != nil {
-		return "", err
-	}
 	if !sig.Verify(members[a.node-1][:], labelAnswer, a.digest(), a.signature[:]) {
 		return "", fmt.Errorf("protocol: the answer is not signed by node %d", a.node)
+	}
+	if err := a.cert.Prepare(); err != nil {
+		return "", err
 	}
 	if _, ok := a.statement(dprf.NewInputs(a.ids)).Verify(a.proof[:]); !ok {
 		return "signed values with a proof that does not verify", nil
