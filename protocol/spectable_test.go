@@ -21,7 +21,7 @@ func TestSpecTable(t *testing.T) {
 	}
 	security, _, _ = strings.Cut(security, "## 16. ")
 	tests := map[string]bool{}
-	for _, dir := range []string{".", "keygen"} {
+	for _, dir := range []string{".", "keygen", "dkg", filepath.Join("..", "dprf"), filepath.Join("..", "sig", "bls")} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)
