@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -270,4 +271,24 @@ func killOnce(t *testing.T, c *devcluster.Cluster, i int, after time.Duration) s
 		return "complete"
 	}
 	return "without"
+}
+
+// Two demos at once do not get in each other's way, and leave nothing behind.
+func TestDemoTwiceAtOnce(t *testing.T) {
+	temp := t.TempDir()
+	var group sync.WaitGroup
+	for i := range 2 {
+		group.Go(func() {
+			cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "tae-node"), "demo")
+			cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "all of it held") {
+				t.Errorf("demo %d: %v\n%s", i, err, out)
+			}
+		})
+	}
+	group.Wait()
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v %v", left, err)
+	}
 }

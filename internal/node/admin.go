@@ -75,6 +75,9 @@ func (n *Node) Create(k NewKeyset) (KeysetInfo, error) {
 		}
 		terms.Layers = uint8(k.Layers)
 	}
+	if err := terms.Validate(k.AllowOne || n.cfg.AllowOne); err != nil {
+		return KeysetInfo{}, fmt.Errorf("%w: %w", ErrUsage, err)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.propose(terms, k.AllowOne)
