@@ -8,12 +8,14 @@ import (
 
 	"github.com/seed-a893640b/tae/client"
 	"github.com/seed-a893640b/tae/internal/config"
+	"github.com/seed-a893640b/tae/internal/node"
 	"github.com/seed-a893640b/tae/internal/p2p"
 	"github.com/seed-a893640b/tae/protocol"
 )
 
 // benchCluster is three real node processes and a client in this one.
-func benchCluster(b *testing.B) (*client.Keyset, string) {
+// Keyset "default" is of suite tae1, "verified" of tae3.
+func benchCluster(b *testing.B) (*client.Client, string) {
 	b.Helper()
 	dir := b.TempDir()
 	c, err := startCluster(dir, 3, 2)
@@ -26,7 +28,14 @@ func benchCluster(b *testing.B) (*client.Keyset, string) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { cl.Close() })
-	return cl.Keyset("default"), dir
+	k, err := node.CreateKeyset(b.Context(), c.NodeDirs()[0], node.NewKeyset{Name: "verified", Suite: protocol.SuiteTAE3, Threshold: 2, Modes: []string{"sealed"}})
+	if err == nil {
+		err = awaitAll(b.Context(), c, k.ID)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return cl, dir
 }
 
 func items(n int) []client.Item {
@@ -53,7 +62,13 @@ func mustBatch(b *testing.B, f func() ([]client.Result, error)) []client.Result 
 // BenchmarkNetwork measures whole operations against three processes on loopback,
 // and an echo to two of them at once as the floor of a round trip.
 func BenchmarkNetwork(b *testing.B) {
-	k, dir := benchCluster(b)
+	cl, dir := benchCluster(b)
+	b.Run("echo/nodes=2", func(b *testing.B) { benchEcho(b, dir) })
+	b.Run("tae1", func(b *testing.B) { benchSuite(b, cl.Keyset("default")) })
+	b.Run("tae3", func(b *testing.B) { benchSuite(b, cl.Keyset("verified")) })
+}
+
+func benchSuite(b *testing.B, k *client.Keyset) {
 	objects := func(n int) []client.Item {
 		list := items(n)
 		for i, r := range mustBatch(b, func() ([]client.Result, error) { return k.EncryptBatch(b.Context(), list) }) {
@@ -61,7 +76,6 @@ func BenchmarkNetwork(b *testing.B) {
 		}
 		return list
 	}
-	b.Run("echo/nodes=2", func(b *testing.B) { benchEcho(b, dir) })
 	for _, n := range []int{1, 128} {
 		name := map[int]string{1: "single", 128: "batch=128"}[n]
 		plain, sealed := items(n), objects(n)
