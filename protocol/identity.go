@@ -69,7 +69,14 @@ func openingsHash(commitments [][32]byte) [32]byte {
 
 // aadHash covers the associated data and the parameters of the header.
 func aadHash(p *Params, aad []byte) [32]byte {
-	return labelhash.New(labelAAD).Fixed(p.Append(make([]byte, 0, paramsSize))).Var(aad).Sum()
+	var buf [192]byte
+	b := p.Append(labelhash.Prefix(buf[:0], labelAAD))
+	b = binary.BigEndian.AppendUint64(b, uint64(len(aad)))
+	if len(aad) > cap(b)-len(b) {
+		// Long associated data are hashed where they are.
+		return labelhash.New(labelAAD).Fixed(p.Append(buf[:0])).Var(aad).Sum()
+	}
+	return sha256.Sum256(append(b, aad...))
 }
 
 // hashInput lays fixed-length fields out behind a label in b: the hot path hashes
@@ -94,7 +101,8 @@ func freshCommitment(rho *Rho, born uint16, body, aad *[32]byte) [32]byte {
 
 // sessionContext is the part of an identity that one encrypt request shares.
 func sessionContext(keyset KeysetID, suite Suite, j ClientKey, r *[32]byte) [32]byte {
-	return labelhash.New(labelSession).Fixed(keyset[:]).Byte(byte(suite)).Fixed(j[:]).Fixed(r[:]).Sum()
+	var buf [128]byte
+	return hashInput(buf[:], labelSession, keyset[:], []byte{byte(suite)}, j[:], r[:])
 }
 
 // freshIdentity is x = H("enc"; keyset, suite, j, R, w), the first four being in
