@@ -548,6 +548,32 @@ func TestGame3LyingClient(t *testing.T) {
 	}
 }
 
+// A member withholds its signature until all members have abandoned an attempt, and then
+// completes that attempt's certificate for itself: the same keyset, epoch and members,
+// other keys. What honest nodes sign under the next attempt does not verify under it.
+func TestGame3AbandonedAttempt(t *testing.T) {
+	c := fixedCluster3(t, 3, 2, "attempts").twin3(t, func(cert *Certificate) { cert.Attempt = 2 })
+	abandoned := fixedCluster3(t, 3, 2, "other keys")
+	first := func(attempt uint16) *Certificate {
+		return abandoned.twin3(t, func(cert *Certificate) { cert.Keyset, cert.Attempt = c.cert.Keyset, attempt }).cert
+	}
+	e := encryptMessages(c.cert, c.author, []Message{{}}, fixed32("b"), fixed32("seed"))
+	r, _ := e.VerifiedRound(dprf.SetOf(1))
+	a, _, err := r.open(1, c.servers[1].Handle(c.caller(), r.Request(1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	framed := *a
+	framed.cert = first(1)
+	if lie, err := (&Evidence{framed}).Verify(c.cert.Members); err == nil {
+		t.Errorf("the certificate of an abandoned attempt convicts: %s", lie)
+	}
+	framed.cert = first(2) // control: as if the attempt were not signed
+	if _, err := (&Evidence{framed}).Verify(c.cert.Members); err != nil {
+		t.Error("control:", err)
+	}
+}
+
 // signedLie is evidence of a lie of one kind by a node.
 func (c *cluster3) signedLie(t testing.TB, node int, name string) (*Evidence, *Encryption) {
 	t.Helper()

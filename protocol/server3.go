@@ -50,11 +50,13 @@ func (a *answer3) statement(in *dprf.Inputs) *dprf.Statement {
 }
 
 // digest is what the node signs. The request is in it as a hash only: its openings
-// and commitments must not travel with evidence.
+// and commitments must not travel with evidence. The attempt is in it, or a member could
+// complete the certificate of an abandoned attempt for itself and convict with it whoever
+// answers under the next.
 func (a *answer3) digest() [32]byte {
 	c := a.cert
-	h := labelhash.New(labelAnswer).Byte(byte(a.op)).Fixed(c.Keyset[:]).Byte(byte(c.Suite)).Uint16(c.Epoch).Uint32(c.Generation).
-		Byte(byte(a.node)).Fixed(a.request[:]).Uint16(uint16(len(a.ids)))
+	h := labelhash.New(labelAnswer).Byte(byte(a.op)).Fixed(c.Keyset[:]).Byte(byte(c.Suite)).Uint16(c.Epoch).
+		Uint16(c.Attempt).Uint32(c.Generation).Byte(byte(a.node)).Fixed(a.request[:]).Uint16(uint16(len(a.ids)))
 	for i := range a.ids {
 		h.Uint16(a.positions[i]).Fixed(a.ids[i][:]).Fixed(a.values[i][:])
 	}

@@ -523,7 +523,7 @@ func checkRequestVector3(t *testing.T, v vector) {
 	}
 	if req[1] == 1 || req[4] == 1 {
 		proof := s.prove(ref3Rules{}, own, v.bytes(t, "system"))
-		f := [][]byte{{req[1]}, req[5:21], {3}, refU16(1), refU32(1), {byte(node)}, hash[:], refU16(len(s.ids))}
+		f := [][]byte{{req[1]}, req[5:21], {3}, refU16(1), refU16(1), refU32(1), {byte(node)}, hash[:], refU16(len(s.ids))}
 		for i := range s.ids {
 			f = append(f, refU16(s.positions[i]), s.ids[i], s.values[i])
 		}
