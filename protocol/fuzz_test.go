@@ -10,10 +10,14 @@ import (
 	"github.com/seed-a893640b/tae/dprf"
 )
 
-// seedWith adds a field of stored vectors as seeds.
-func seedWith(f *testing.F, file, field string) {
+// seedWith adds a field of stored vectors of TAE1 as seeds, seedWith3 of TAE3.
+func seedWith(f *testing.F, file, field string) { addSeeds(f, loadVectors(f, file), field) }
+
+func seedWith3(f *testing.F, file, field string) { addSeeds(f, loadVectors3(f, file), field) }
+
+func addSeeds(f *testing.F, vectors []vector, field string) {
 	f.Helper()
-	for _, v := range loadVectors(f, file) {
+	for _, v := range vectors {
 		if s, ok := v[field].(string); ok {
 			if b, err := hex.DecodeString(s); err == nil {
 				f.Add(b)
@@ -25,6 +29,8 @@ func seedWith(f *testing.F, file, field string) {
 func FuzzHeader(f *testing.F) {
 	seedWith(f, "message", "header")
 	seedWith(f, "reject", "object")
+	seedWith3(f, "message", "header")
+	seedWith3(f, "reject", "object")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		h, body, err := ParseHeader(b)
 		if err != nil {
@@ -44,6 +50,7 @@ func FuzzHeader(f *testing.F) {
 
 func FuzzTerms(f *testing.F) {
 	seedWith(f, "certificate", "terms")
+	seedWith3(f, "certificate", "terms")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		terms, err := ParseTerms(b)
 		if err != nil {
@@ -58,6 +65,9 @@ func FuzzTerms(f *testing.F) {
 		if err := terms.Validate(true); err != nil {
 			t.Errorf("parsed, and not valid: %v", err)
 		}
+		if terms.Suite == SuiteTAE3 {
+			return // no keys per set
+		}
 		if k := terms.Layout().Keys(); k < 1 || k > dprf.MaxKeys {
 			t.Errorf("%d keys", k)
 		}
@@ -66,6 +76,7 @@ func FuzzTerms(f *testing.F) {
 
 func FuzzCertificate(f *testing.F) {
 	seedWith(f, "certificate", "certificate")
+	seedWith3(f, "certificate", "certificate")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := ParseCertificate(b)
 		if err != nil {
@@ -78,12 +89,23 @@ func FuzzCertificate(f *testing.F) {
 			t.Error("not canonical")
 		}
 		_ = c.Verify(c.Members)
+		if c.Prepare() == nil && c.Suite == SuiteTAE3 {
+			for node := 1; node <= c.N; node++ {
+				if c.public.proven[node] == [32]byte{} {
+					continue // not to be hit by chance
+				}
+				if _, err := dprf.ParseElement(c.public.proven[node][:]); err != nil {
+					t.Error("a public share that is no element")
+				}
+			}
+		}
 	})
 }
 
 // FuzzTarget is the start of every request on objects.
 func FuzzTarget(f *testing.F) {
 	seedWith(f, "request", "request")
+	seedWith3(f, "request", "request")
 	f.Fuzz(func(t *testing.T, b []byte) {
 		target, rest, err := readTarget(b)
 		if err != nil {
@@ -102,6 +124,7 @@ func FuzzTarget(f *testing.F) {
 // encryption never depends on what a policy forbids.
 func FuzzHandle(f *testing.F) {
 	seedWith(f, "request", "request")
+	seedWith3(f, "request", "request")
 	c := fixedCluster(f, 3, 2)
 	denied := c.server(f, 1, func(Caller, string, Op, int) *Refusal { return refuse(CodeDenied, "no") })
 	f.Fuzz(func(t *testing.T, b []byte) {
