@@ -423,8 +423,10 @@ func (c *cluster3) server3(t testing.TB, node int, gate Gate) *Server {
 	}
 	e := &Epoch{Certificate: c.cert, Encoded: c.cert.Append(nil), State: EpochActive,
 		TAE3: &TAE3Epoch{Share: share, SigKey: key, NodeKey: c.private[node-1]}}
-	if err := c.cert.CheckShares(share, key); err != nil {
-		t.Fatal(err)
+	if c.cert.N <= 5 || node == c.cert.N { // slow for many
+		if err := c.cert.CheckShares(share, key); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return NewServer(node, gate, map[KeysetID]*ServedKeyset{c.cert.Keyset: {Active: e, Epochs: map[uint16]*Epoch{c.cert.Epoch: e}}})
 }
