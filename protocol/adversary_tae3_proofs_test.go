@@ -77,7 +77,7 @@ func TestGame3NonceReuse(t *testing.T) {
 	st := &dprf.Statement{Inputs: dprf.NewInputs([][32]byte{{1}}), Positions: []uint16{0}}
 	s := c.epoch(1).TAE3.Share
 	st.Values, st.Public = s.Evaluate(st.Inputs), s.PublicShare()
-	if s.Prove(st) == s.Prove(st) {
+	if one, two := s.Prove(st), s.Prove(st); one == two {
 		t.Error("the system's randomness is not in the nonce")
 	}
 }
