@@ -109,6 +109,9 @@ func (t *Terms) validateSuite(allowOne bool) error {
 		if t.Modes != ModesOf(ModeSealed) {
 			return errors.New("protocol: tae3 offers mode sealed and no other")
 		}
+		if t.T == 1 {
+			return fmt.Errorf("%w: tae3 needs t >= 2", dprf.ErrThreshold) // a shared key that every node holds is no shared key
+		}
 		return t.Params().ValidateThreshold(allowOne)
 	}
 	return fmt.Errorf("protocol: %v is not supported by this version; tae1 and tae3 are", t.Suite)
