@@ -72,6 +72,9 @@ func (n *Node) checkTerms(t *protocol.Terms, allowOne bool) error {
 	if err := t.Validate(allowOne); err != nil {
 		return err
 	}
+	if t.Version != 1 || t.Generation > 1 {
+		return errors.New("a new keyset starts with version 1 and the first generation")
+	}
 	if t.Epoch != 1 {
 		return errors.New("this version makes only the first epoch of a keyset")
 	}
