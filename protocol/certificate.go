@@ -203,7 +203,8 @@ type Certificate struct {
 	SigPoly    [][bls.PublicKeySize]byte
 	Signatures [][sig.Size]byte
 
-	public *publicKeys // made by Prepare
+	public *publicKeys  // made by Prepare, TAE3
+	layout *dprf.Layout // made by Prepare, TAE1
 }
 
 // Digest is what the members sign.

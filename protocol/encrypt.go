@@ -300,9 +300,12 @@ func (r *EncryptRound) Finish() error {
 		}
 	}
 	// All holders agree in detail, so one member of the quorum per key is enough.
-	owner, err := r.layout.Assign(r.quorum)
-	if err != nil {
-		return err
+	owner := r.owner
+	if owner == nil {
+		var err error
+		if owner, err = r.layout.Assign(r.quorum); err != nil {
+			return err
+		}
 	}
 	proof := make([]byte, dprf.TagSize*r.layout.Keys())
 	for i := range r.e.items {

@@ -25,8 +25,6 @@ const (
 	// MinHeader is the number of bytes from which HeaderSize can tell the length of
 	// a whole header.
 	MinHeader = proofStart + 4
-	// MaxHeader is the length of the largest header.
-	MaxHeader = proofStart + 2 + dprf.TagSize*dprf.MaxKeys + maskedSize
 )
 
 // ErrNotObject reports bytes that are not an object of this format; errors that

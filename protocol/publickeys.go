@@ -19,10 +19,15 @@ type publicKeys struct {
 
 var errPolynomial = errors.New("protocol: the certificate's public polynomials are not valid group elements")
 
-// Prepare computes what is needed to work under a TAE3 certificate; for TAE1 it does
-// nothing. Call it once, before the certificate is shared between goroutines.
+// Prepare computes what every operation under the certificate needs: the layout of
+// the keys of TAE1, the verification keys of TAE3. Call it once, before the certificate
+// is shared between goroutines.
 func (c *Certificate) Prepare() error {
-	if c.Suite != SuiteTAE3 || c.public != nil {
+	if c.layout != nil || c.public != nil {
+		return nil
+	}
+	if c.Suite == SuiteTAE1 {
+		c.layout = c.Terms.Layout()
 		return nil
 	}
 	poly := make([]*ristretto255.Element, len(c.KeyPoly))
@@ -60,6 +65,14 @@ func (c *Certificate) Prepare() error {
 	}
 	c.public = p
 	return nil
+}
+
+// Layout is the structure of the keys of TAE1, as Prepare has computed it.
+func (c *Certificate) Layout() *dprf.Layout {
+	if c.layout != nil {
+		return c.layout
+	}
+	return c.Terms.Layout()
 }
 
 // evaluateAt evaluates a public polynomial at a node's index.

@@ -14,8 +14,9 @@ type round struct {
 	detail  bool
 	layout  *dprf.Layout
 	items   int
-	keys    [][]int  // per node, the keys it answers for
-	answers [][]byte // per node, without the leading bytes
+	owner   dprf.Assignment // who answers for which key; nil in detail
+	keys    [][]int         // per node, the keys it answers for
+	answers [][]byte        // per node, without the leading bytes
 	got     dprf.Set
 }
 
@@ -28,12 +29,12 @@ func (r *round) assign() error {
 	if r.detail {
 		return nil
 	}
-	owner, err := r.layout.Assign(r.quorum)
-	if err != nil {
+	var err error
+	if r.owner, err = r.layout.Assign(r.quorum); err != nil {
 		return err
 	}
 	for _, node := range r.quorum.Nodes() {
-		r.keys[node] = owner.Keys(node)
+		r.keys[node] = r.owner.Keys(node)
 	}
 	return nil
 }

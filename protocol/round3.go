@@ -334,7 +334,7 @@ func (r *VerifiedDecryptRound) open(node int, answer []byte) (*opened3, error) {
 	}
 	codes, values := body[:n], body[n:]
 	o := &opened3{values: make([]*ristretto255.Element, n)}
-	a := &answer3{cert: r.cert, op: OpDecrypt, node: node, request: requestHash(r.Request())}
+	a := &answer3{cert: r.cert, op: OpDecrypt, node: node}
 	for i, code := range codes {
 		switch Code(code) {
 		case CodeOK:
@@ -351,6 +351,7 @@ func (r *VerifiedDecryptRound) open(node int, answer []byte) (*opened3, error) {
 	if !r.proofs {
 		return o, nil
 	}
+	a.request = requestHash(r.Request())
 	tail := values[n*dprf.ElementSize:]
 	a.proof, a.signature = [dprf.ProofSize]byte(tail), [sig.Size]byte(tail[dprf.ProofSize:])
 	return o, a.verify()

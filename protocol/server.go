@@ -212,29 +212,36 @@ func (s *Server) answerFor(e *Epoch, t *target) ([]int, error) {
 	return a.Keys(s.node), nil
 }
 
+// openEncrypt is what both suites check of an encrypt request, in the order of section
+// 8.4, and the context that the identities of its items hash.
+func (s *Server) openEncrypt(caller Caller, cert *Certificate, rest []byte, itemSize int) (r encryptRequest, context [32]byte, err error) {
+	if r, err = readEncrypt(rest, cert.N); err != nil {
+		return r, context, err
+	}
+	if r.items > int(cert.Limits.MaxBatch) {
+		return r, context, refuse(CodeTooLarge, "%d items, at most %d are allowed in one request", r.items, cert.Limits.MaxBatch)
+	}
+	if err := checkAnswerSize(r.items * itemSize); err != nil {
+		return r, context, err
+	}
+	if !r.checkOpening(s.node) {
+		return r, context, refuse(CodeBadOpening, "the secret does not open the commitment of node %d", s.node)
+	}
+	if refusal := s.gate(caller, cert.Name, OpEncrypt, r.items); refusal != nil {
+		return r, context, refusal
+	}
+	openings := openingsHash(r.commitments)
+	return r, sessionContext(cert.Keyset, cert.Suite, caller.Key, &openings), nil
+}
+
 // encrypt answers with masks and tags for identities that no other party could
 // have asked for: they hash the authenticated caller and the openings, of which
 // every node sees only its own.
 func (s *Server) encrypt(caller Caller, e *Epoch, t *target, keys []int, rest []byte) ([]byte, error) {
-	cert := e.Certificate
-	r, err := readEncrypt(rest, cert.N)
+	r, context, err := s.openEncrypt(caller, e.Certificate, rest, encryptItemSize(len(keys), t.detail))
 	if err != nil {
 		return nil, err
 	}
-	if r.items > int(cert.Limits.MaxBatch) {
-		return nil, refuse(CodeTooLarge, "%d items, at most %d are allowed in one request", r.items, cert.Limits.MaxBatch)
-	}
-	if err := checkAnswerSize(r.items * encryptItemSize(len(keys), t.detail)); err != nil {
-		return nil, err
-	}
-	if !r.checkOpening(s.node) {
-		return nil, refuse(CodeBadOpening, "the secret does not open the commitment of node %d", s.node)
-	}
-	if refusal := s.gate(caller, cert.Name, OpEncrypt, r.items); refusal != nil {
-		return nil, refusal
-	}
-	openings := openingsHash(r.commitments)
-	context := sessionContext(cert.Keyset, cert.Suite, caller.Key, &openings)
 	answer := make([]byte, 2, 2+r.items*encryptItemSize(len(keys), t.detail))
 	answer[0], answer[1] = wireVersion, byte(CodeOK)
 	var sc dprf.Scratch

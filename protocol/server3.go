@@ -75,21 +75,10 @@ func (s *Server) handleTAE3(caller Caller, e *Epoch, t *target, req, rest []byte
 // request would be a proof of another request.
 func (s *Server) encrypt3(caller Caller, e *Epoch, req, rest []byte) ([]byte, error) {
 	cert := e.Certificate
-	r, err := readEncrypt(rest, cert.N)
+	r, context, err := s.openEncrypt(caller, cert, rest, dprf.ElementSize)
 	if err != nil {
 		return nil, err
 	}
-	if r.items > int(cert.Limits.MaxBatch) {
-		return nil, refuse(CodeTooLarge, "%d items, at most %d are allowed in one request", r.items, cert.Limits.MaxBatch)
-	}
-	if !r.checkOpening(s.node) {
-		return nil, refuse(CodeBadOpening, "the secret does not open the commitment of node %d", s.node)
-	}
-	if refusal := s.gate(caller, cert.Name, OpEncrypt, r.items); refusal != nil {
-		return nil, refusal
-	}
-	openings := openingsHash(r.commitments)
-	context := sessionContext(cert.Keyset, cert.Suite, caller.Key, &openings)
 	a := answer3{cert: cert, op: OpEncrypt, node: s.node, request: requestHash(req)}
 	leaves := make([][32]byte, r.items)
 	seen := make(map[Identity]bool, r.items)
